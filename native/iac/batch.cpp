@@ -1,0 +1,37 @@
+#include "iac/batch.h"
+
+#include <algorithm>
+
+namespace iac {
+
+Batch Failures::finish(OnError rule, Buffer data, std::span<const uint64_t> lengths) {
+  std::sort(list_.begin(), list_.end(),
+            [](const RowFailure& a, const RowFailure& b) { return a.position < b.position; });
+  if (rule == OnError::raise && !list_.empty()) throw list_.front().error;
+
+  Batch batch;
+  const bool skip = rule == OnError::skip;
+  batch.count = skip ? lengths.size() - list_.size() : lengths.size();
+  batch.offsets = Buffer::allocate((batch.count + 1) * sizeof(uint64_t));
+  batch.offsets.set_size((batch.count + 1) * sizeof(uint64_t));
+  auto* offset = reinterpret_cast<uint64_t*>(batch.offsets.data());
+  *offset = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    if (skip && at(i)) continue;  // it has no bytes
+    offset[1] = offset[0] + lengths[i];
+    ++offset;
+    if (skip) batch.positions.push_back(static_cast<int64_t>(i));
+  }
+  if (rule == OnError::null && !list_.empty()) {
+    batch.validity.assign((lengths.size() + 7) / 8, 0);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      if (!at(i)) batch.validity[i / 8] |= static_cast<uint8_t>(1u << (i % 8));
+    }
+  }
+  batch.data = std::move(data);
+  batch.data.set_size(*offset);
+  batch.failures = std::move(list_);
+  return batch;
+}
+
+}  // namespace iac

@@ -1,0 +1,13 @@
+// What each codec's file gives to the registry.
+#pragma once
+
+#include "iac/codec/codec.h"
+#include "iac/codec/params.h"
+
+namespace iac {
+
+std::shared_ptr<const Codec> make_none(Params& params);
+std::shared_ptr<const Codec> make_zstd(Params& params);
+std::shared_ptr<const Codec> make_brotli(Params& params);
+
+}  // namespace iac

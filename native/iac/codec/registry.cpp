@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <array>
+
+#include "iac/codec/codecs.h"
+#include "iac/error.h"
+
+namespace iac {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::shared_ptr<const Codec> (*make)(Params&);
+};
+
+constexpr std::array codecs{
+    Entry{"none", make_none},
+    Entry{"zstd", make_zstd},
+    Entry{"brotli", make_brotli},
+};
+
+const Entry& find(std::string_view name) {
+  const auto found = std::find_if(codecs.begin(), codecs.end(),
+                                  [&](const Entry& entry) { return entry.name == name; });
+  if (found != codecs.end()) return *found;
+  std::string known;
+  for (const Entry& entry : codecs) {
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  throw Error(Error::Kind::codec,
+              "unknown codec: '" + std::string(name) + "', this build has " + known);
+}
+
+}  // namespace
+
+std::shared_ptr<const Codec> make_codec(std::string_view name, std::string_view params) {
+  const Entry& entry = find(name);
+  Params given(name, params);
+  auto codec = entry.make(given);
+  given.finish();
+  return codec;
+}
+
+std::shared_ptr<const Codec> make_decoder(std::string_view name, std::string_view) {
+  // None of the codecs needs a parameter to decode.
+  Params none(name, "{}");
+  return find(name).make(none);
+}
+
+}  // namespace iac

@@ -1,0 +1,179 @@
+#include "iac/layout.h"
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+
+#include "iac/error.h"
+
+namespace iac {
+
+// Blocks kept: 17 KiB each, so 64 MiB for four million rows. Beyond that all are dropped at once,
+// which costs one more read of those still needed.
+static constexpr size_t max_cached_blocks = 4096;
+// Neighbouring blocks read at once.
+static constexpr int64_t max_blocks_a_read = 64;
+// The codec of a record whose codec_id the header does not list.
+static constexpr uint8_t unknown_codec = 255;
+
+Layout::Layout(std::shared_ptr<const Table> index, const Header& header)
+    : index_(std::move(index)) {
+  const bool has_offset = index_->find("offset").has_value();
+  const bool has_length = index_->find("length").has_value();
+  // A matrix may have an index column of its own called offset, but then no length beside it.
+  if (header.fixed.has_value() && !(has_offset && has_length)) {
+    kind_ = Kind::fixed;
+    record_bytes_ = header.fixed->record_bytes;
+    return;
+  }
+  if (!has_offset) return;
+  if (!has_length) {
+    throw Error(Error::Kind::pack, "index table has a column 'offset' but no column 'length'");
+  }
+  kind_ = Kind::variable;
+  offset_ = find("offset", {NANOARROW_TYPE_UINT64, NANOARROW_TYPE_INT64});
+  length_ = find("length", {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
+  crc32_ = find("crc32", {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
+  if (!header.record_codecs.empty()) {
+    codec_id_ = find("codec_id", {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_INT8, NANOARROW_TYPE_UINT16,
+                                  NANOARROW_TYPE_INT16, NANOARROW_TYPE_UINT32,
+                                  NANOARROW_TYPE_INT32});
+    record_codecs_ = header.record_codecs;
+    if (record_codecs_.size() >= unknown_codec) {
+      throw Error(Error::Kind::pack, "header field record_codecs has more than 254 codecs");
+    }
+  }
+}
+
+Layout::LayoutColumn Layout::find(const char* name, std::initializer_list<ArrowType> types) const {
+  const auto column = index_->find(name);
+  if (!column.has_value()) return {};
+  ArrowSchemaView view;
+  ArrowError error;
+  const ArrowSchema& field = index_->field(*column);
+  const bool readable = ArrowSchemaViewInit(&view, &field, &error) == NANOARROW_OK;
+  if (!readable || std::find(types.begin(), types.end(), view.type) == types.end()) {
+    throw Error(Error::Kind::pack, std::string("index table: column '") + name + "' has type " +
+                                       (readable ? ArrowTypeString(view.type) : field.format) +
+                                       ", expected " + ArrowTypeString(*types.begin()));
+  }
+  index_->require_no_nulls(*column);
+  return {*column, static_cast<size_t>(view.layout.element_size_bits[1] / 8), true};
+}
+
+uint8_t Layout::codec_position(uint64_t id) const {
+  for (size_t i = 0; i < record_codecs_.size(); ++i) {
+    if (static_cast<uint64_t>(record_codecs_[i].id) == id) return static_cast<uint8_t>(i);
+  }
+  return unknown_codec;
+}
+
+void Layout::load(int64_t first_block, int64_t count, Blocks& out) const {
+  const int64_t first = first_block * block_rows;
+  const int64_t rows = std::min(count * block_rows, index_->num_rows() - first);
+  std::vector<std::byte> values;
+  std::vector<std::shared_ptr<Block>> blocks;
+  for (int64_t i = 0; i < count; ++i) blocks.push_back(std::make_shared<Block>());
+
+  const auto fill = [&](const LayoutColumn& column, auto member, auto convert) {
+    if (!column.present) return;
+    values.resize(static_cast<size_t>(rows) * column.width);
+    index_->read_values(column.column, first, rows, column.width, values);
+    for (int64_t i = 0; i < rows; ++i) {
+      uint64_t value = 0;
+      std::memcpy(&value, values.data() + static_cast<size_t>(i) * column.width, column.width);
+      auto& array = (*blocks[static_cast<size_t>(i / block_rows)]).*member;
+      array[static_cast<size_t>(i % block_rows)] = convert(value);
+    }
+  };
+  const auto same = [](uint64_t value) { return value; };
+  const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };
+  fill(offset_, &Block::offset, same);
+  fill(length_, &Block::length, narrow);
+  fill(crc32_, &Block::crc32, narrow);
+  fill(codec_id_, &Block::codec, [this](uint64_t id) { return codec_position(id); });
+  for (int64_t i = 0; i < count; ++i) out[first_block + i] = blocks[static_cast<size_t>(i)];
+}
+
+Layout::Blocks Layout::blocks_for(std::span<const int64_t> rows) const {
+  std::vector<int64_t> needed;
+  for (const int64_t row : rows) {
+    const int64_t block = row / block_rows;
+    if (needed.empty() || needed.back() != block) needed.push_back(block);
+  }
+  std::sort(needed.begin(), needed.end());
+  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+
+  Cache& cache = *cache_;
+  Blocks found;
+  std::vector<int64_t> missing;
+  {
+    const std::shared_lock lock(cache.mutex);
+    for (const int64_t block : needed) {
+      const auto entry = cache.blocks.find(block);
+      if (entry == cache.blocks.end()) {
+        missing.push_back(block);
+      } else {
+        found.insert(*entry);
+      }
+    }
+  }
+  if (missing.empty()) return found;
+
+  Blocks fresh;
+  for (size_t i = 0; i < missing.size();) {
+    size_t end = i + 1;
+    while (end < missing.size() && missing[end] == missing[end - 1] + 1 &&
+           end - i < max_blocks_a_read) {
+      ++end;
+    }
+    load(missing[i], static_cast<int64_t>(end - i), fresh);
+    i = end;
+  }
+  {
+    const std::unique_lock lock(cache.mutex);
+    if (cache.blocks.size() + fresh.size() > max_cached_blocks) cache.blocks.clear();
+    if (fresh.size() <= max_cached_blocks) cache.blocks.insert(fresh.begin(), fresh.end());
+  }
+  found.merge(fresh);
+  return found;
+}
+
+std::vector<Span> Layout::spans(std::span<const int64_t> rows) const {
+  std::vector<Span> spans(rows.size());
+  if (kind_ == Kind::none) {
+    throw Error(Error::Kind::pack,
+                "the pack has one opaque data segment and no records: read it by spans");
+  }
+  if (kind_ == Kind::fixed) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      // Saturates where a damaged header makes the product overflow: the data ends before.
+      uint64_t offset;
+      if (__builtin_mul_overflow(static_cast<uint64_t>(rows[i]), record_bytes_, &offset)) {
+        offset = UINT64_MAX;
+      }
+      spans[i].offset = offset;
+      spans[i].length = record_bytes_;
+    }
+    return spans;
+  }
+  const Blocks blocks = blocks_for(rows);
+  const Block* block = nullptr;
+  int64_t current = -1;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] / block_rows != current) {
+      current = rows[i] / block_rows;
+      block = blocks.at(current).get();
+    }
+    const auto at = static_cast<size_t>(rows[i] % block_rows);
+    Span& span = spans[i];
+    span.offset = block->offset[at];
+    span.length = block->length[at];
+    span.has_crc32 = crc32_.present;
+    if (crc32_.present) span.crc32 = block->crc32[at];
+    if (codec_id_.present) span.codec = block->codec[at];
+  }
+  return spans;
+}
+
+}  // namespace iac

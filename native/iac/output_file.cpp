@@ -1,0 +1,89 @@
+#include "iac/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "iac/error.h"
+#include "iac/platform.h"
+
+namespace iac {
+
+namespace fs = std::filesystem;
+
+static Error exists(const std::string& path) {
+  return Error(Error::Kind::system, "pack already exists, pass overwrite=True to replace it", EEXIST)
+      .in(path);
+}
+
+OutputFile::OutputFile(const std::string& path, bool overwrite)
+    : path_(path), overwrite_(overwrite) {
+  std::error_code ignored;
+  const auto status = fs::symlink_status(path, ignored);
+  if (fs::exists(status) && !overwrite) throw exists(path);
+  if (fs::is_symlink(status)) path_ = fs::weakly_canonical(path, ignored).string();
+  if (fs::is_directory(path_, ignored)) {
+    throw system_error(EISDIR, "cannot write").in(path);
+  }
+  fs::path folder = fs::path(path_).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw system_error(failed.value(), "cannot create its folder").in(path);
+
+  temporary_ = (folder / ("." + fs::path(path_).filename().string() + ".XXXXXX")).string();
+  descriptor_ = mkostemp(temporary_.data(), O_CLOEXEC);
+  if (descriptor_ < 0) {
+    temporary_.clear();
+    throw system_error(errno, "cannot create a temporary file beside it").in(path);
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+int64_t OutputFile::write_some(uint64_t offset, Bytes data) {
+  const ssize_t written =
+      pwrite(descriptor_, data.data(), data.size(), static_cast<off_t>(offset));
+  return written >= 0 ? written : -errno;
+}
+
+int OutputFile::sync() { return fsync(descriptor_) == 0 ? 0 : errno; }
+
+void OutputFile::write_at(uint64_t offset, Bytes data) {
+  while (!data.empty()) {
+    const int64_t written = write_some(offset, data);
+    if (written == -EINTR) continue;
+    if (written <= 0) {
+      throw system_error(written < 0 ? static_cast<int>(-written) : EIO, "cannot write").in(path_);
+    }
+    offset += static_cast<uint64_t>(written);
+    data = data.subspan(static_cast<size_t>(written));
+  }
+}
+
+void OutputFile::publish() {
+  struct stat replaced;
+  const bool replaces = overwrite_ && stat(path_.c_str(), &replaced) == 0;
+  const mode_t mode = replaces ? replaced.st_mode & 07777 : platform::default_file_mode();
+  if (const int failed = sync(); failed != 0) throw system_error(failed, "cannot sync").in(path_);
+  if (fchmod(descriptor_, mode) != 0) throw system_error(errno, "cannot set its mode").in(path_);
+  const int failed = overwrite_
+                         ? (::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno)
+                         : platform::rename_new(temporary_, path_);
+  if (failed == EEXIST) throw exists(path_);
+  if (failed != 0) throw system_error(failed, "cannot rename the finished file to it").in(path_);
+  temporary_.clear();
+  const std::string folder = fs::path(path_).parent_path().string();
+  if (const int unsynced = platform::sync_directory(folder.empty() ? "." : folder); unsynced != 0) {
+    throw system_error(unsynced, "written, but its folder cannot be synced").in(path_);
+  }
+}
+
+}  // namespace iac

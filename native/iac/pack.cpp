@@ -1,0 +1,214 @@
+#include "iac/pack.h"
+
+#include <algorithm>
+
+#include "iac/checksum.h"
+#include "iac/error.h"
+#include "iac/gather.h"
+#include "iac/platform.h"
+
+namespace iac {
+
+// Stored bytes fetched before they are decoded: enough for all workers, little enough to stay in
+// the cache.
+static constexpr uint64_t slab_bytes = uint64_t{8} << 20;
+static constexpr size_t slab_rows = 1 << 16;
+
+// Re-throws what `body` throws with the pack's name.
+template <class Body>
+static auto in_pack(const std::string& path, Body body) {
+  try {
+    return body();
+  } catch (Error& error) {
+    throw std::move(error).in(path);
+  }
+}
+
+std::shared_ptr<const Pack> Pack::open(const std::string& path) {
+  return open(LocalSource::open(path), path);
+}
+
+std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std::string path) {
+  auto pack = std::make_shared<Pack>();
+  pack->source_ = std::move(source);
+  pack->path_ = std::move(path);
+  in_pack(pack->path_, [&] {
+    Header& header = pack->header_;
+    header = Header::read(*pack->source_);
+    pack->header_stamp_ = crc32(as_bytes(header.text.data(), header.text.size()));
+    pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
+    pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
+    pack->layout_ = std::make_unique<Layout>(pack->index_, header);
+  });
+  // A codec that this build does not have is an error when it is needed, stored bytes are not.
+  const auto add_decoder = [&](const CodecSpec& spec) {
+    std::shared_ptr<const Codec> codec;
+    try {
+      codec = make_decoder(spec.name, spec.params);
+    } catch (const Error&) {
+    }
+    pack->decoders_.push_back(std::move(codec));
+  };
+  for (const RecordCodec& entry : pack->header_.record_codecs) add_decoder(entry.codec);
+  if (pack->decoders_.empty()) add_decoder(pack->header_.codec);
+  return pack;
+}
+
+// Throws Error(codec) where there is none.
+const Codec* Pack::decoder(const Span& span) const {
+  if (span.codec < decoders_.size() && decoders_[span.codec]) return decoders_[span.codec].get();
+  if (span.codec >= decoders_.size()) {
+    throw Error(Error::Kind::codec, "its codec_id is not in the header's record_codecs");
+  }
+  const auto& listed = header_.record_codecs;
+  const CodecSpec& spec = listed.empty() ? header_.codec : listed[span.codec].codec;
+  make_decoder(spec.name, spec.params);
+  return nullptr;
+}
+
+Pack::Located Pack::locate(std::span<const int64_t> rows, Failures& failures) const {
+  Located located;
+  std::vector<int64_t> present(rows.begin(), rows.end());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] >= 0 && rows[i] < num_records()) continue;
+    failures.add(i, Error(Error::Kind::index, "payload row out of range: " +
+                                                  std::to_string(rows[i]) + ", the pack has " +
+                                                  std::to_string(num_records()) + " records"));
+    present[i] = 0;
+  }
+  if (num_records() > 0) {
+    located.spans = layout_->spans(present);
+  } else {
+    located.spans.resize(rows.size());
+  }
+  located.places.resize(rows.size() + 1, 0);
+  const uint64_t limit = header_.data.length;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Span& span = located.spans[i];
+    if (!failures.at(i) && (span.length > limit || span.offset > limit - span.length)) {
+      failures.add(i, Error(Error::Kind::pack, "payload span outside the data segment: offset " +
+                                                   std::to_string(span.offset) + " + length " +
+                                                   std::to_string(span.length) + " > " +
+                                                   std::to_string(limit)));
+    }
+    if (failures.at(i)) span = {};
+    // Cannot overflow before memory for the spans has run out: each is shorter than a file.
+    located.places[i + 1] = located.places[i] + span.length;
+  }
+  return located;
+}
+
+std::vector<Span> Pack::locate(std::span<const int64_t> rows) const {
+  return in_pack(path_, [&] {
+    Failures failures(path_, rows);
+    Located located = locate(rows, failures);
+    failures.finish(OnError::raise, {}, {});
+    return std::move(located.spans);
+  });
+}
+
+std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
+  std::vector<uint32_t> stamps(rows.size(), header_stamp_);
+  if (!layout_->has_crc32()) return stamps;
+  in_pack(path_, [&] {
+    const auto spans = layout_->spans(rows);
+    for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
+  });
+  return stamps;
+}
+
+void Pack::read_data(Segment span, MutableBytes out) const {
+  in_pack(path_, [&] {
+    const uint64_t limit = header_.data.length;
+    if (span.length > limit || span.offset > limit - span.length) {
+      throw Error(Error::Kind::argument, "data span outside data segment: offset " +
+                                             std::to_string(span.offset) + " + length " +
+                                             std::to_string(span.length) + " > " +
+                                             std::to_string(limit));
+    }
+    source_->read_at(header_.data.offset + span.offset, out);
+  });
+}
+
+Batch Pack::read_stored(const Located& located, const ReadOptions& options,
+                        Failures& failures) const {
+  const uint64_t size = located.stored_bytes();
+  const uint64_t limit =
+      options.limits.batch_bytes > 0 ? options.limits.batch_bytes : platform::physical_memory();
+  if (size > limit) {
+    throw Error(Error::Kind::argument, "batch of " + std::to_string(size) +
+                                           " bytes is larger than the limit of " +
+                                           std::to_string(limit) +
+                                           ", ask for fewer rows at a time or raise "
+                                           "max_batch_bytes");
+  }
+  Buffer out = Buffer::allocate(size);
+  out.set_size(size);
+  gather({*source_, header_.data, located.spans, located.places, out.data(), options.workers,
+          options.verify},
+         0, failures);
+  std::vector<uint64_t> lengths(located.spans.size());
+  bool has_holes = false;
+  uint64_t to = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    lengths[i] = failures.at(i) ? 0 : located.spans[i].length;
+    has_holes |= lengths[i] != located.spans[i].length;
+    if (has_holes) std::memmove(out.data() + to, out.data() + located.places[i], lengths[i]);
+    to += lengths[i];
+  }
+  return failures.finish(options.on_error, std::move(out), lengths);
+}
+
+Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
+                         Failures& failures) const {
+  BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
+  std::vector<Bytes> payloads;
+  std::vector<const Codec*> codecs;
+  std::vector<uint64_t> places;
+  for (size_t first = 0; first < located.spans.size();) {
+    size_t end = first;
+    const uint64_t start = located.places[first];
+    while (end < located.spans.size() && end - first < slab_rows &&
+           (end == first || located.places[end + 1] - start <= slab_bytes)) {
+      ++end;
+    }
+    const auto spans = std::span(located.spans).subspan(first, end - first);
+    places.assign(located.places.begin() + static_cast<ptrdiff_t>(first),
+                  located.places.begin() + static_cast<ptrdiff_t>(end));
+    for (uint64_t& place : places) place -= start;
+    Buffer stored = Buffer::allocate(located.places[end] - start);
+    stored.set_size(located.places[end] - start);
+    gather({*source_, header_.data, spans, places, stored.data(), options.workers, options.verify},
+           first, failures);
+    payloads.clear();
+    codecs.clear();
+    for (size_t i = 0; i < spans.size(); ++i) {
+      payloads.emplace_back(stored.data() + places[i], spans[i].length);
+      codecs.push_back(nullptr);
+      if (failures.at(first + i)) continue;
+      try {
+        codecs.back() = this->decoder(spans[i]);
+      } catch (const Error& error) {
+        failures.add(first + i, error);
+      }
+    }
+    decoder.add(payloads, codecs, first, failures);
+    first = end;
+  }
+  return decoder.finish(options.on_error, failures);
+}
+
+Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) const {
+  return in_pack(path_, [&] {
+    Failures failures(path_, rows);
+    const Located located = locate(rows, failures);
+    const bool as_stored =
+        !options.decode || (header_.record_codecs.empty() && header_.codec.name == "none");
+    Batch batch = as_stored ? read_stored(located, options, failures)
+                            : read_decoded(located, options, failures);
+    if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;
+    return batch;
+  });
+}
+
+}  // namespace iac

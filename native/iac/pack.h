@@ -1,0 +1,74 @@
+// An open pack: its header, its two tables, and its records, by row.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iac/batch.h"
+#include "iac/codec/codec.h"
+#include "iac/decode.h"
+#include "iac/layout.h"
+#include "iac/table.h"
+
+namespace iac {
+
+struct ReadOptions {
+  bool decode = true;    // false: the stored bytes
+  unsigned workers = 0;  // 0: as many as are useful
+  bool verify = true;    // compare with the crc32 of the index, where there is one
+  OnError on_error = OnError::raise;
+  DecodeLimits limits;
+};
+
+// Immutable and usable by any number of threads at once, in forked children as well. Every Error
+// names the pack.
+class Pack {
+ public:
+  // Opens, and checks header, tables and layout columns. `path` names the pack in errors.
+  static std::shared_ptr<const Pack> open(const std::string& path);
+  static std::shared_ptr<const Pack> open(std::shared_ptr<const Source> source, std::string path);
+
+  const std::string& path() const { return path_; }
+  const Source& source() const { return *source_; }
+  const Header& header() const { return header_; }
+  const std::shared_ptr<const Table>& slides() const { return slides_; }
+  const std::shared_ptr<const Table>& index() const { return index_; }
+  const Layout& layout() const { return *layout_; }
+  int64_t num_records() const { return index_->num_rows(); }
+
+  // The stored or decoded bytes of rows, in the order given, duplicates included.
+  Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
+
+  // What tells this version of a row from another's: its crc32, or the header's where it has none.
+  std::vector<uint32_t> stamps(std::span<const int64_t> rows) const;
+
+  // Where rows are stored, from the start of the data segment. Throws on the first that is not
+  // inside it.
+  std::vector<Span> locate(std::span<const int64_t> rows) const;
+
+  // Bytes of the data segment. Throws Error(index) when they are not all inside it.
+  void read_data(Segment span, MutableBytes out) const;
+
+ private:
+  struct Located {
+    std::vector<Span> spans;       // empty for the rows that failed
+    std::vector<uint64_t> places;  // of each in one piece, and the sum behind them
+    uint64_t stored_bytes() const { return places.back(); }
+  };
+
+  Located locate(std::span<const int64_t> rows, Failures& failures) const;
+  Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
+  Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
+  const Codec* decoder(const Span& span) const;
+
+  std::shared_ptr<const Source> source_;
+  std::string path_;
+  Header header_;
+  std::shared_ptr<const Table> slides_, index_;
+  std::unique_ptr<const Layout> layout_;
+  uint32_t header_stamp_ = 0;
+  std::vector<std::shared_ptr<const Codec>> decoders_;  // as record_codecs, or the one codec
+};
+
+}  // namespace iac

@@ -1,0 +1,63 @@
+// Memory that a thread decodes into again and again, record behind record.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "iac/codec/codec.h"
+
+namespace iac {
+
+class Scratch final : public Target {
+ public:
+  Scratch() : Target(nullptr, 0) {}
+
+  // Forgets what was written. A record may take at most `record_limit` bytes from here on.
+  void restart(uint64_t record_limit) {
+    used_ = 0;
+    limit_ = record_limit;
+    point();
+  }
+
+  bool grow(size_t needed) override {
+    if (needed <= capacity_) return true;
+    if (needed > limit_) return false;
+    const size_t larger = used_ + needed + needed / 2;
+    auto fresh = std::make_unique_for_overwrite<std::byte[]>(larger);
+    if (size_ > 0) std::memcpy(fresh.get(), owned_.get(), size_);
+    owned_ = std::move(fresh);
+    size_ = larger;
+    point();
+    return true;
+  }
+
+  // The next record lies behind `size` more bytes.
+  void advance(size_t size) {
+    used_ += size;
+    point();
+  }
+
+  // Ends the use of memory that only an unusual record needed.
+  void release_if_large() {
+    if (size_ <= kept_size) return;
+    owned_.reset();
+    size_ = used_ = 0;
+    point();
+  }
+
+  Bytes written() const { return {owned_.get(), used_}; }
+
+ private:
+  static constexpr size_t kept_size = size_t{16} << 20;
+
+  void point() {
+    data_ = owned_.get() + used_;
+    capacity_ = std::min<uint64_t>(size_ - used_, limit_);
+  }
+
+  std::unique_ptr<std::byte[]> owned_;
+  size_t size_ = 0, used_ = 0;
+  uint64_t limit_ = 0;
+};
+
+}  // namespace iac

@@ -1,0 +1,143 @@
+#include "iac/workers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "iac/per_process.h"
+#include "iac/platform.h"
+
+namespace iac {
+namespace {
+
+class Job {
+ public:
+  Job(size_t items, const std::function<void(size_t)>& body) : items_(items), body_(body) {}
+
+  // Works until no item is left or `stay` says no.
+  template <class Stay>
+  void work(Stay stay) {
+    while (stay()) {
+      const size_t item = next_.fetch_add(1);
+      if (item >= items_) return;
+      if (!failed_.load(std::memory_order_relaxed)) {
+        try {
+          body_(item);
+        } catch (...) {
+          const std::lock_guard lock(mutex_);
+          if (item < failed_item_) {
+            failed_item_ = item;
+            error_ = std::current_exception();
+          }
+          failed_ = true;
+        }
+      }
+      if (done_.fetch_add(1) + 1 == items_) {
+        const std::lock_guard lock(mutex_);
+        finished_.notify_all();
+      }
+    }
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, [&] { return done_ == items_; });
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const size_t items_;
+  const std::function<void(size_t)>& body_;  // the caller keeps it until every item is done
+  std::atomic<size_t> next_{0}, done_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  size_t failed_item_ = static_cast<size_t>(-1);
+  std::exception_ptr error_;
+};
+
+class Pool {
+ public:
+  Pool() : cpus_(platform::usable_cpus()) {}
+
+  void run(size_t items, unsigned workers, const std::function<void(size_t)>& body) {
+    const auto job = std::make_shared<Job>(items, body);
+    {
+      const std::lock_guard lock(mutex_);
+      start_threads();
+      for (unsigned i = 1; i < workers; ++i) queue_.push_back(job);
+    }
+    wake_.notify_all();
+    ++busy_;
+    job->work([] { return true; });
+    --busy_;
+    job->wait();
+  }
+
+ private:
+  // The calling threads work as well, so one thread fewer than processors.
+  void start_threads() {
+    while (threads_ + 1 < cpus_) {
+      try {
+        std::thread([this] { help(); }).detach();
+      } catch (const std::system_error&) {
+        return;  // none to be had now: the caller does the work
+      }
+      ++threads_;
+    }
+  }
+
+  void help() {
+    while (true) {
+      std::shared_ptr<Job> job;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return !queue_.empty(); });
+        job = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      ++busy_;
+      // When callers alone keep the processors busy, the job is left to its own.
+      job->work([&] { return busy_ <= cpus_; });
+      --busy_;
+    }
+  }
+
+  const unsigned cpus_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Job>> queue_;
+  unsigned threads_ = 0;
+  std::atomic<unsigned> busy_{0};
+};
+
+// Leaked on purpose: its threads wait until the process ends.
+PerProcess<Pool>& pool() {
+  static auto* const instance = new PerProcess<Pool>;
+  return *instance;
+}
+
+}  // namespace
+
+unsigned worker_count(unsigned asked, size_t items) {
+  const unsigned cpus = platform::usable_cpus();
+  const unsigned wanted = asked == 0 ? cpus : std::min(asked, cpus);
+  return static_cast<unsigned>(std::clamp<size_t>(items, 1, wanted));
+}
+
+void parallel_for(size_t items, unsigned workers, const std::function<void(size_t)>& body) {
+  if (items == 0) return;
+  if (workers <= 1 || items == 1) {
+    for (size_t i = 0; i < items; ++i) body(i);
+    return;
+  }
+  pool()->run(items, workers, body);
+}
+
+}  // namespace iac

@@ -1,0 +1,18 @@
+// One pool of threads a process, started by the first parallel call and shared by all of them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace iac {
+
+// How many threads share `items` pieces of work: `asked`, or as many as are useful when it is 0,
+// never more than the usable processors or the items.
+unsigned worker_count(unsigned asked, size_t items);
+
+// Runs body(0) to body(items - 1), each once, in rising order of start, on the calling thread and
+// up to workers - 1 others. Returns when all have ended. What a body throws ends the handing out
+// of further items and is thrown here (the one of the lowest item).
+void parallel_for(size_t items, unsigned workers, const std::function<void(size_t)>& body);
+
+}  // namespace iac

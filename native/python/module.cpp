@@ -1,0 +1,22 @@
+#include "python/bindings.h"
+
+#include "iac/checksum.h"
+#include "iac/header.h"
+#include "iac/platform.h"
+
+PYBIND11_MODULE(_native, module) {
+  namespace py = pybind11;
+  using namespace iac::python;
+
+  module.doc() = "The C++ core of iac_query. Private: use the names of iac_query.";
+  bind_errors(module);
+  bind_batch(module);
+  bind_codec(module);
+  bind_pack(module);
+  bind_writer(module);
+  module.attr("MAGIC") = py::bytes(iac::magic.data(), iac::magic.size());
+  module.attr("FORMAT_VERSION") = iac::format_version;
+  module.attr("HEADER_BYTES") = iac::header_bytes;
+  module.def("usable_cpus", &iac::platform::usable_cpus);
+  module.def("crc32", [](py::handle data) { return iac::crc32(BufferView(data).bytes()); });
+}

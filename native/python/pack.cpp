@@ -1,0 +1,119 @@
+#include "iac/pack.h"
+
+#include "python/bindings.h"
+
+namespace iac::python {
+
+static std::span<const int64_t> span_of(const Rows& rows) {
+  return {rows.data(), static_cast<size_t>(rows.size())};
+}
+
+static Batch read(const Pack& pack, const Rows& rows, bool decode, unsigned workers, bool verify,
+                  const std::string& on_error, uint64_t max_record_bytes,
+                  uint64_t max_batch_bytes) {
+  const ReadOptions options{decode, workers, verify, parse_on_error(on_error),
+                            limits_of(max_record_bytes, max_batch_bytes)};
+  const py::gil_scoped_release release;
+  return pack.read(span_of(rows), options);
+}
+
+static py::bytes read_one(const Pack& pack, int64_t row, bool decode, bool verify,
+                          uint64_t max_record_bytes) {
+  const ReadOptions options{decode, 1, verify, OnError::raise, limits_of(max_record_bytes, 0)};
+  Batch batch;
+  {
+    const py::gil_scoped_release release;
+    batch = pack.read({&row, 1}, options);
+  }
+  return to_bytes(batch.data.bytes());
+}
+
+static py::tuple locate(const Pack& pack, const Rows& rows) {
+  std::vector<uint64_t> offsets, lengths;
+  {
+    const py::gil_scoped_release release;
+    for (const Span& span : pack.locate(span_of(rows))) {
+      offsets.push_back(span.offset);
+      lengths.push_back(span.length);
+    }
+  }
+  return py::make_tuple(to_array(std::move(offsets)), to_array(std::move(lengths)));
+}
+
+static py::bytes read_data(const Pack& pack, uint64_t offset, uint64_t length) {
+  if (length > pack.header().data.length) pack.read_data({offset, length}, {});  // throws
+  std::vector<std::byte> out(length);
+  {
+    const py::gil_scoped_release release;
+    pack.read_data({offset, length}, out);
+  }
+  return to_bytes(out);
+}
+
+// An Arrow stream in a capsule, as __arrow_c_stream__ returns it.
+static py::capsule table(const Pack& pack, const std::string& name,
+                         const std::optional<std::vector<std::string>>& columns) {
+  const Table& table = name == "slide" ? *pack.slides() : *pack.index();
+  std::vector<size_t> chosen;
+  if (columns.has_value()) {
+    for (const std::string& column : *columns) {
+      const auto found = table.find(column);
+      if (!found.has_value()) throw py::key_error(pack.path() + ": no column '" + column + "'");
+      chosen.push_back(*found);
+    }
+  } else {
+    for (size_t i = 0; i < table.num_columns(); ++i) chosen.push_back(i);
+  }
+  auto stream = std::make_unique<ArrowArrayStream>();
+  table.export_stream(std::move(chosen), stream.get());
+  return py::capsule(stream.release(), "arrow_array_stream", [](PyObject* capsule) {
+    auto* owned =
+        static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, "arrow_array_stream"));
+    if (owned->release != nullptr) owned->release(owned);
+    delete owned;
+  });
+}
+
+static const char* kind_name(const Pack& pack) {
+  switch (pack.layout().kind()) {
+    case Layout::Kind::variable: return "variable";
+    case Layout::Kind::fixed: return "fixed";
+    case Layout::Kind::none: return "none";
+  }
+  return "none";
+}
+
+void bind_pack(py::module_& module) {
+  py::class_<Pack, std::shared_ptr<Pack>>(module, "Pack")
+      .def(py::init([](const std::string& path) {
+             const py::gil_scoped_release release;
+             return std::const_pointer_cast<Pack>(Pack::open(path));
+           }),
+           py::arg("path"))
+      .def_property_readonly("path", &Pack::path)
+      .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
+      .def_property_readonly("identity",
+                             [](const Pack& pack) { return pack.source().identity(); })
+      .def_property_readonly("kind", &kind_name)
+      .def_property_readonly("num_records", &Pack::num_records)
+      .def_property_readonly("num_slides", [](const Pack& pack) { return pack.slides()->num_rows(); })
+      .def_property_readonly("data_offset",
+                             [](const Pack& pack) { return pack.header().data.offset; })
+      .def_property_readonly("descriptor",
+                             [](const Pack& pack) {
+                               return dynamic_cast<const LocalSource&>(pack.source()).descriptor();
+                             })
+      .def("table", &table, py::arg("name"), py::arg("columns"))
+      .def("locate", &locate, py::arg("rows"))
+      .def("stamps",
+           [](const Pack& pack, const Rows& rows) { return to_array(pack.stamps(span_of(rows))); },
+           py::arg("rows"))
+      .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"),
+           py::arg("verify"), py::arg("on_error"), py::arg("max_record_bytes"),
+           py::arg("max_batch_bytes"))
+      .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
+           py::arg("max_record_bytes"))
+      .def("read_data", &read_data, py::arg("offset"), py::arg("length"));
+}
+
+}  // namespace iac::python
