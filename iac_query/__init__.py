@@ -1,0 +1,58 @@
+"""Query ``.iac`` packs with SQL, Polars and Arrow, and decode just the rows that were picked."""
+
+from ._decode import decode
+from ._native import FORMAT_VERSION, HEADER_BYTES, MAGIC
+from .batch import ContiguousRecordBatch
+from .build import (
+    build_pack,
+    build_pack_data_segment,
+    build_pack_data_segment_from_file,
+    build_pack_streaming,
+)
+from .codec import Codec
+from .engines.duckdb import connect, load
+from .errors import (
+    ChecksumError,
+    CodecError,
+    PackError,
+    PackIndexError,
+    PackNotFoundError,
+    RecordFailure,
+    StaleReferenceError,
+)
+from .pack import (
+    FixedRecordPack,
+    PackReader,
+    VariableRecordPack,
+    iter_payloads,
+    read_header,
+    read_tables,
+)
+
+__all__ = [
+    "FORMAT_VERSION",
+    "HEADER_BYTES",
+    "MAGIC",
+    "ChecksumError",
+    "Codec",
+    "CodecError",
+    "ContiguousRecordBatch",
+    "FixedRecordPack",
+    "PackError",
+    "PackIndexError",
+    "PackNotFoundError",
+    "PackReader",
+    "RecordFailure",
+    "StaleReferenceError",
+    "VariableRecordPack",
+    "build_pack",
+    "build_pack_data_segment",
+    "build_pack_data_segment_from_file",
+    "build_pack_streaming",
+    "connect",
+    "decode",
+    "iter_payloads",
+    "load",
+    "read_header",
+    "read_tables",
+]

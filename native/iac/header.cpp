@@ -1,10 +1,11 @@
 #include "iac/header.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "iac/error.h"
+#include "iac/utf8.h"
 
 namespace iac {
 
@@ -12,21 +13,39 @@ using nlohmann::json;
 
 static constexpr size_t prefix_bytes = 16;
 static constexpr size_t max_json_bytes = header_bytes - prefix_bytes;
-static constexpr int max_depth = 128;
+// As deep as the format's first reader goes, the outermost object included.
+static constexpr int max_depth = 127;
 
 static Error bad(const std::string& reason) { return {Error::Kind::pack, reason}; }
 
+// How deep objects and arrays lie in each other.
+static int nesting(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (in_string) {
+      if (text[i] == '\\') ++i;
+      else if (text[i] == '"') in_string = false;
+      continue;
+    }
+    if (text[i] == '"') in_string = true;
+    if (text[i] == '{' || text[i] == '[') deepest = std::max(deepest, ++depth);
+    if (text[i] == '}' || text[i] == ']') --depth;
+  }
+  return deepest;
+}
+
 static json parse_object(std::string_view text) {
-  const auto guard = [](int depth, json::parse_event_t event, const json&) {
-    const bool opens =
-        event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
-    if (opens && depth >= max_depth) throw bad("header JSON is nested deeper than 128 levels");
-    return true;
-  };
   if (text.starts_with("\xEF\xBB\xBF")) throw bad("header JSON starts with a byte order mark");
+  if (!is_utf8(as_bytes(text.data(), text.size()))) throw bad("header JSON is not UTF-8");
+  // The parser would take a NUL for the end of the text.
+  if (text.find('\0') != std::string_view::npos) throw bad("header JSON contains a NUL byte");
+  if (nesting(text) > max_depth) {
+    throw bad("header JSON is nested deeper than " + std::to_string(max_depth) + " levels");
+  }
   json parsed;
   try {
-    parsed = json::parse(text, guard);
+    parsed = json::parse(text);
   } catch (const json::exception& error) {
     throw bad(std::string("header JSON is invalid: ") + error.what());
   }
@@ -147,8 +166,8 @@ Header Header::read(const Source& source) {
   return header;
 }
 
-// A double in the fewest digits that read back equal, laid out as Rust's ryu does: 16 places
-// before the point and 5 after it before an exponent is used.
+// A double in the fewest digits that read back equal, laid out as the format's first writer does:
+// 16 places before the point and 5 after it before an exponent is used, which has its sign.
 static std::string format_double(double value) {
   char digits[32];
   const auto end =
@@ -178,7 +197,7 @@ static std::string format_double(double value) {
   }
   out += mantissa[0];
   if (count > 1) out += "." + mantissa.substr(1);
-  return out + "e" + std::to_string(exponent);
+  return out + (exponent < 0 ? "e" : "e+") + std::to_string(exponent);
 }
 
 static void write_json(const json& value, size_t indent, std::string& out) {

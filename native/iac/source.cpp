@@ -34,10 +34,11 @@ void Source::read_at(uint64_t offset, std::span<const MutableBytes> pieces) cons
       left -= pieces.front().size();
       pieces = pieces.subspan(1);
     }
-    if (left > 0) {
-      rest.assign(pieces.begin(), pieces.end());
-      rest.front() = rest.front().subspan(left);
-      pieces = rest;
+    if (left > 0 && !pieces.empty()) {
+      if (rest.empty()) rest.assign(pieces.begin(), pieces.end());
+      const auto begun = rest.end() - static_cast<ptrdiff_t>(pieces.size());
+      *begun = begun->subspan(left);
+      pieces = {begun, rest.end()};
     }
   }
 }

@@ -29,6 +29,9 @@ class Writer {
   const std::vector<uint32_t>& crc32s() const { return crc32s_; }
   uint64_t data_length() const { return data_length_; }
 
+  // Removes what was written. Only for a writer that is not used any more.
+  void abandon() { file_.reset(); }
+
   // Writes tables and header and publishes the file. The tables must have the lengths given.
   void finish(Bytes slide_table, Bytes index_table);
 

@@ -1,5 +1,7 @@
 #include "iac/batch.h"
 
+#include <utility>
+
 #include "python/bindings.h"
 
 namespace iac::python {
@@ -17,6 +19,13 @@ BufferView::~BufferView() {
   if (view_.obj != nullptr) PyBuffer_Release(&view_);
 }
 
+std::vector<BufferView> hold(const py::list& objects) {
+  std::vector<BufferView> views;
+  views.reserve(objects.size());
+  for (const py::handle object : objects) views.emplace_back(object);
+  return views;
+}
+
 OnError parse_on_error(const std::string& text) {
   if (text == "raise") return OnError::raise;
   if (text == "null") return OnError::null;
@@ -28,20 +37,30 @@ DecodeLimits limits_of(uint64_t max_record_bytes, uint64_t max_batch_bytes) {
   return {max_record_bytes, max_batch_bytes};
 }
 
+// A Buffer that nothing else holds, for arrays that callers may write to.
+struct MutableBuffer {
+  Buffer buffer;
+};
+
+static py::buffer_info memory_of(const Buffer& buffer, bool read_only) {
+  static std::byte nothing{};
+  auto* data = buffer.data() != nullptr ? buffer.data() : &nothing;
+  return {reinterpret_cast<uint8_t*>(data), static_cast<py::ssize_t>(buffer.size()), read_only};
+}
+
 void bind_batch(py::module_& module) {
   py::class_<Buffer>(module, "Buffer", py::buffer_protocol())
-      .def_buffer([](const Buffer& buffer) {
-        static std::byte nothing{};
-        auto* data = buffer.data() != nullptr ? buffer.data() : &nothing;
-        return py::buffer_info(reinterpret_cast<uint8_t*>(data),
-                               static_cast<py::ssize_t>(buffer.size()), true);
-      })
+      .def_buffer([](const Buffer& buffer) { return memory_of(buffer, true); })
       .def("__len__", &Buffer::size);
+  py::class_<MutableBuffer>(module, "MutableBuffer", py::buffer_protocol())
+      .def_buffer([](const MutableBuffer& owned) { return memory_of(owned.buffer, false); });
 
   py::class_<Batch>(module, "Batch")
       .def_readonly("count", &Batch::count)
       .def_readonly("data", &Batch::data)
       .def_readonly("offsets", &Batch::offsets)
+      .def("take_data",
+           [](Batch& batch) { return MutableBuffer{std::exchange(batch.data, Buffer())}; })
       .def_readonly("unchecked", &Batch::unchecked)
       .def_property_readonly("validity",
                              [](const Batch& batch) -> py::object {

@@ -44,6 +44,8 @@ class BufferView {
   Py_buffer view_{};
 };
 
+std::vector<BufferView> hold(const py::list& objects);
+
 // Python bytes holding a copy.
 inline py::bytes to_bytes(Bytes data) {
   return {reinterpret_cast<const char*>(data.data()), data.size()};

@@ -5,13 +5,6 @@
 
 namespace iac::python {
 
-static std::vector<BufferView> hold(const py::list& objects) {
-  std::vector<BufferView> views;
-  views.reserve(objects.size());
-  for (const py::handle object : objects) views.emplace_back(object);
-  return views;
-}
-
 static py::bytes encode(const Codec& codec, py::handle object) {
   const BufferView view(object);
   std::vector<std::byte> out;

@@ -15,10 +15,16 @@ static std::unique_ptr<Writer> make(const std::string& path, bool overwrite,
 }
 
 // Writes without the GIL.
-static void append(Writer& writer, py::handle payload, void (Writer::*add)(Bytes)) {
-  const BufferView view(payload);
+static void append(Writer& writer, const py::list& payloads) {
+  const auto views = hold(payloads);
   const py::gil_scoped_release release;
-  (writer.*add)(view.bytes());
+  for (const BufferView& view : views) writer.append(view.bytes());
+}
+
+static void append_data(Writer& writer, py::handle data) {
+  const BufferView view(data);
+  const py::gil_scoped_release release;
+  writer.append_data(view.bytes());
 }
 
 void bind_writer(py::module_& module) {
@@ -26,12 +32,9 @@ void bind_writer(py::module_& module) {
       .def(py::init(&make), py::arg("path"), py::arg("overwrite"), py::arg("header_json"),
            py::arg("slide_table_length"), py::arg("index_table_length"), py::arg("num_slides"),
            py::arg("num_records"))
-      .def("append",
-           [](Writer& writer, py::handle payload) { append(writer, payload, &Writer::append); },
-           py::arg("payload"))
-      .def("append_data",
-           [](Writer& writer, py::handle data) { append(writer, data, &Writer::append_data); },
-           py::arg("data"))
+      .def("append", &append, py::arg("payloads"))
+      .def("append_data", &append_data, py::arg("data"))
+      .def("abandon", &Writer::abandon)
       .def_property_readonly("offsets", [](const Writer& w) { return to_array(w.offsets()); })
       .def_property_readonly("lengths", [](const Writer& w) { return to_array(w.lengths()); })
       .def_property_readonly("crc32s", [](const Writer& w) { return to_array(w.crc32s()); })

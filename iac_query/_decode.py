@@ -1,0 +1,228 @@
+"""Turning a table with record references into one with their payloads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import _native
+from ._kinds import KINDS, Kind, PackKind
+from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, worker_count
+from ._references import NO_STAMP, AllowedPacks, References, read_references
+from .errors import CodecError, PackError, RecordFailure, StaleReferenceError
+
+__all__ = ["decode"]
+
+
+def decode(
+    result: Any,
+    as_: Kind | None = None,
+    column: str = "record",
+    into: str = "payload",
+    workers: int | None = None,
+    on_error: OnError = "raise",
+    verify: bool = True,
+    report: list[RecordFailure] | None = None,
+    packs: Iterable[str | os.PathLike[str]] | None = None,
+) -> pa.Table:
+    """The rows of a query with the payloads that their record references stand for.
+
+    ``result`` is anything that speaks the Arrow C stream interface (a DuckDB relation, a Polars
+    frame, a pyarrow table or reader) or a DuckDB connection that holds a result. The struct column
+    ``column`` names pack, row and stamp of each record; rows may repeat and come in any order.
+    Returned is a pyarrow.Table with the payloads in a contiguous column ``into`` behind the others,
+    which are untouched. A NULL reference gives a NULL payload.
+
+    * ``as_``: ``"bytes"`` (large_binary), ``"text"`` (large_string), ``"vector"``
+      (fixed_size_list of the pack's dtype), ``"tensor"`` (fixed_shape_tensor) or ``"stored"`` (the
+      encoded bytes); None for what the packs' headers say: vectors of fixed packs, else bytes.
+    * ``workers``: threads to decode with, None for as many as are useful.
+    * ``on_error``: ``"raise"``; ``"null"`` gives NULL and says why in a column ``{into}_error``;
+      ``"skip"`` drops the row.
+    * ``verify``: compare stored bytes with their crc32.
+    * ``report``: a list that a :class:`RecordFailure` of each failed row is added to; its
+      ``position`` is the row of ``result``.
+    * ``packs``: files and folders; references to any other pack fail. Give it when the table comes
+      from elsewhere: a reference opens whatever local file it names.
+
+    Raises StaleReferenceError when a pack has changed since the reference was made,
+    PackNotFoundError, ChecksumError, CodecError and PackIndexError, with pack and row in them;
+    KeyError without the column; ValueError where ``into`` is taken.
+    """
+    if as_ is not None and as_ not in KINDS:
+        raise ValueError(f"as_ is {as_!r}, expected one of {', '.join(KINDS)}")
+    if on_error not in ("raise", "null", "skip"):
+        raise ValueError(f"on_error is {on_error!r}, expected 'raise', 'null' or 'skip'")
+    table = _as_table(result)
+    if column not in table.column_names:
+        raise KeyError(f"no column {column!r}, there are {table.column_names}")
+    if into in table.column_names:
+        raise ValueError(f"there is a column {into!r} already, pass another name as into=")
+    references = read_references(table[column])
+    decoding = _Decoding(references, as_, worker_count(workers), on_error, verify)
+    payload = decoding.run(AllowedPacks(packs))
+
+    failures = sorted(decoding.failures, key=lambda failure: failure.position)
+    if report is not None:
+        report.extend(failures)
+    table = table.append_column(into, payload)
+    if on_error == "null":
+        reasons: list[str | None] = [None] * len(references)
+        for failure in failures:
+            reasons[failure.position] = str(failure.error)
+        return table.append_column(f"{into}_error", pa.array(reasons, pa.string()))
+    if on_error == "skip" and failures:
+        kept = np.ones(len(references), dtype=bool)
+        kept[[failure.position for failure in failures]] = False
+        return table.filter(pa.array(kept))
+    return table
+
+
+def _as_table(result: Any) -> pa.Table:
+    if isinstance(result, pa.Table):
+        return result
+    if hasattr(result, "__arrow_c_stream__"):
+        return pa.table(result)
+    for fetch in ("to_arrow_table", "fetch_arrow_table"):  # a DuckDB connection, newer and older
+        if hasattr(result, fetch):
+            return getattr(result, fetch)()
+    raise TypeError(
+        f"result is {type(result)}, expected something with __arrow_c_stream__ or a DuckDB "
+        "connection that holds a result"
+    )
+
+
+@dataclass
+class _Decoding:
+    references: References
+    as_: Kind | None
+    workers: int
+    on_error: OnError
+    verify: bool
+    failures: list[RecordFailure] = field(default_factory=list)
+
+    def run(self, allowed: AllowedPacks) -> pa.ChunkedArray:
+        """The payload column: one batch a pack, brought into the order of the references."""
+        order, columns, kinds = [], [], []
+        for number, path in enumerate(self.references.paths):
+            positions = np.flatnonzero(self.references.pack == number)
+            if len(positions) == 0:
+                continue
+            try:
+                allowed.check(path)
+                pack = _native.Pack(path)
+            except (PackError, OSError) as error:
+                self._fail(positions, path, error)
+                continue
+            kind = PackKind(pack, self.as_)
+            positions = self._fresh(pack, positions)
+            kinds.append((path, kind))
+            columns.append(self._read(pack, kind, positions))
+            order.append(positions)
+        return self._assemble(order, columns, _common_type(kinds, self.as_))
+
+    def _fail(self, positions: npt.NDArray[np.int64], path: str, error: Exception) -> None:
+        if self.on_error == "raise":
+            raise error
+        for position in positions.tolist():
+            row = int(self.references.row[position])
+            self.failures.append(RecordFailure(position, path, row, error))
+
+    def _fresh(
+        self, pack: _native.Pack, positions: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The positions whose stamp, where they have one, is the pack's."""
+        stamp, row = self.references.stamp[positions], self.references.row[positions]
+        stamped = (stamp != NO_STAMP) & (row >= 0) & (row < pack.num_records)
+        stale = np.zeros(len(positions), dtype=bool)
+        stale[stamped] = pack.stamps(row[stamped]) != stamp[stamped]
+        for position in positions[stale].tolist():
+            row_number = int(self.references.row[position])
+            error = StaleReferenceError(
+                f"{pack.path}: row {row_number}: the pack has changed since this reference was "
+                "made, run the query again"
+            )
+            error.pack, error.row = pack.path, row_number
+            self._fail(np.array([position]), pack.path, error)
+        return positions[~stale]
+
+    def _read(
+        self, pack: _native.Pack, kind: PackKind, positions: npt.NDArray[np.int64]
+    ) -> pa.Array:
+        batch = pack.read(
+            self.references.row[positions],
+            kind.decodes,
+            self.workers,
+            self.verify,
+            "raise" if self.on_error == "raise" else "null",
+            MAX_RECORD_BYTES,
+            MAX_BATCH_BYTES,
+        )
+        for at, error in batch.failures:
+            self._fail(positions[at : at + 1], pack.path, error)
+        array = kind.column(batch)
+        return self._checked_text(array, pack.path, positions) if kind.kind == "text" else array
+
+    def _checked_text(
+        self, array: pa.Array, path: str, positions: npt.NDArray[np.int64]
+    ) -> pa.Array:
+        try:
+            array.validate(full=True)
+            return array
+        except pa.ArrowInvalid:
+            pass
+        valid = np.asarray(array.is_valid())
+        payloads = array.view(pa.large_binary())
+        for at in np.flatnonzero(valid).tolist():
+            try:
+                payloads[at].as_py().decode("utf-8")
+            except UnicodeDecodeError as cause:
+                row = int(self.references.row[positions[at]])
+                error = CodecError(f"{path}: row {row}: payload is not UTF-8: {cause.reason}")
+                error.pack, error.row = path, row
+                self._fail(positions[at : at + 1], path, error)
+                valid[at] = False
+        return pc.if_else(pa.array(valid), payloads, pa.scalar(None, pa.large_binary())).cast(
+            pa.large_string()
+        )
+
+    def _assemble(
+        self,
+        order: list[npt.NDArray[np.int64]],
+        columns: list[pa.Array],
+        type: pa.DataType,
+    ) -> pa.ChunkedArray:
+        count = len(self.references)
+        if not columns:
+            return pa.chunked_array([pa.nulls(count, type)])
+        positions = np.concatenate(order)
+        if len(positions) == count and (positions[1:] > positions[:-1]).all():
+            return pa.chunked_array(columns, type)
+        source = np.full(count, -1, dtype=np.int64)
+        source[positions] = np.arange(len(positions))
+        indices = pa.array(source, mask=source < 0)
+        return pa.chunked_array([_concat(columns).take(indices)])
+
+
+def _concat(columns: list[pa.Array]) -> pa.Array:
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def _common_type(kinds: list[tuple[str, PackKind]], as_: Kind | None) -> pa.DataType:
+    if not kinds:
+        return pa.large_string() if as_ == "text" else pa.large_binary()
+    path, first = kinds[0]
+    for other_path, other in kinds[1:]:
+        if other.type != first.type:
+            raise CodecError(
+                f"payloads of {path} are {first.type}, those of {other_path} {other.type}: pass "
+                "as_='bytes' or decode them apart"
+            )
+    return first.type

@@ -1,0 +1,60 @@
+"""Checks of options that many calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+OnError = Literal["raise", "null", "skip"]
+
+#: Largest decoded record that is accepted unless the caller says otherwise: 2 GiB.
+MAX_RECORD_BYTES = 2 << 30
+
+#: Largest batch: 0 stands for the machine's memory.
+MAX_BATCH_BYTES = 0
+
+
+def worker_count(workers: int | None) -> int:
+    """``workers`` as the core takes it: 0 for automatic.
+
+    Raises TypeError for anything but an int or None, ValueError below 1.
+    """
+    if workers is None:
+        return 0
+    if isinstance(workers, bool) or not isinstance(workers, int | np.integer):
+        raise TypeError(f"workers is {workers!r}, expected an int or None")
+    if workers < 1:
+        raise ValueError(f"workers is {workers}, expected 1 or more, or None for automatic")
+    return min(int(workers), 1 << 16)
+
+
+def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:
+    """Rows as an int64 array, negative ones counted from the end of ``count`` rows.
+
+    Rows outside the pack stay as they are. Raises TypeError for anything but integers.
+    """
+    if not isinstance(rows, np.ndarray):
+        rows = list(rows)
+        if any(isinstance(row, bool) for row in rows):
+            raise TypeError("rows are integers, not bools")
+    array = np.asarray(rows)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"rows are a flat sequence of integers, not {array.dtype}, {array.ndim}-D")
+    if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:
+        raise OverflowError("row does not fit in 64 bits")
+    array = np.ascontiguousarray(array, dtype=np.int64)
+    from_end = (array < 0) & (array >= -count)
+    return np.where(from_end, array + count, array) if from_end.any() else array
+
+
+def row_number(row: int, count: int) -> int:
+    """One row, as :func:`row_array`."""
+    if isinstance(row, bool) or not hasattr(row, "__index__"):
+        raise TypeError(f"row is {row!r}, expected an int")
+    number = row.__index__()
+    return number + count if -count <= number < 0 else number

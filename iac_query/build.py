@@ -1,0 +1,303 @@
+"""Writing packs. Each appears at its path whole or not at all; inputs alone decide its bytes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from . import _native
+from ._options import worker_count
+from ._tables import normalised, stream_bytes, stream_length
+from .codec import Codec
+
+__all__ = [
+    "build_pack",
+    "build_pack_data_segment",
+    "build_pack_data_segment_from_file",
+    "build_pack_streaming",
+]
+
+PathLike = str | os.PathLike[str]
+
+#: Payloads handed to the core at a time, and objects encoded at a time per worker.
+_BLOCK = 256
+
+#: Bytes copied at a time.
+_COPY_BYTES = 8 << 20
+
+
+def build_pack(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    payloads: Sequence[Any],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Writes a pack of encoded payloads, one for each row of ``index_table``.
+
+    ``offset`` (uint64), ``length`` (uint32) and ``crc32`` (uint32) columns are computed: they
+    replace columns of those names, or come last. ``header_json`` is kept as it is but for the
+    layout fields, which are computed as well. Payloads are bytes-like. Columns of view, list-view
+    and run-end encoded types are stored as the plain types that every reader knows.
+
+    Raises FileExistsError where there is a file and not ``overwrite``, ValueError when counts
+    differ or the header cannot be stored exactly, TypeError for other kinds of input, and OSError
+    when the file cannot be written. On any error nothing is left behind and an old file stays.
+    """
+    if len(payloads) != index_table.num_rows:
+        raise ValueError(f"{len(payloads)} payloads for {index_table.num_rows} rows of index_table")
+    build_pack_streaming(
+        output_path, header_json, slide_table, index_table, payloads, overwrite=overwrite
+    )
+
+
+def build_pack_streaming(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    payloads: Iterable[Any],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """:func:`build_pack` from an iterator: payloads go to disk as they come.
+
+    A payload too many is an error at once, one too few when the iterator ends.
+    """
+    index_table = _with_layout(_table(index_table, "index_table"))
+
+    def fill(writer: _native.Writer) -> pa.Table:
+        for block in _blocks(payloads, _BLOCK):
+            writer.append(block)
+        written = len(writer.offsets)
+        if written != index_table.num_rows:
+            raise ValueError(f"{written} payloads for {index_table.num_rows} rows of index_table")
+        return _with_layout(index_table, writer)
+
+    _write(output_path, header_json, slide_table, index_table, fill, overwrite)
+
+
+def build_pack_data_segment(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    data: Any,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Writes a pack around one opaque data segment; the index table is stored as it is.
+
+    Errors as :func:`build_pack`.
+    """
+
+    def fill(writer: _native.Writer) -> None:
+        writer.append_data(data)
+
+    _write(output_path, header_json, slide_table, index_table, fill, overwrite)
+
+
+def build_pack_data_segment_from_file(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    data_path: PathLike,
+    *,
+    data_length: int,
+    overwrite: bool = False,
+) -> None:
+    """:func:`build_pack_data_segment` from a file, which must have ``data_length`` bytes."""
+    with open(data_path, "rb") as data:
+        size = os.fstat(data.fileno()).st_size
+        if size != data_length:
+            raise ValueError(f"{os.fspath(data_path)}: has {size} bytes, expected {data_length}")
+
+        def fill(writer: _native.Writer) -> None:
+            while chunk := data.read(_COPY_BYTES):
+                writer.append_data(chunk)
+            if writer.data_length != data_length:
+                raise ValueError(
+                    f"{os.fspath(data_path)}: {writer.data_length} bytes were read, expected "
+                    f"{data_length}: it changed meanwhile"
+                )
+
+        _write(output_path, header_json, slide_table, index_table, fill, overwrite)
+
+
+def build_variable(
+    output_path: PathLike,
+    *,
+    payload_type: str,
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    objects: Iterable[Any],
+    codec: Codec | str | None = None,
+    extra_header: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    streaming: bool = False,
+    workers: int | None = None,
+) -> None:
+    """Encodes objects, in parallel, and writes them, one for each row of ``index_table``.
+
+    ``codec`` is a :class:`Codec`, a name, or None for ``none``. The header holds ``payload_type``,
+    ``codec`` and ``codec_params``, with ``extra_header`` over them. ``streaming=True`` takes any
+    iterable and holds few objects at a time; without it ``objects`` is a sequence whose length is
+    checked first. Errors as :func:`build_pack`.
+    """
+    worker_count(workers)
+    if codec is None or isinstance(codec, str):
+        codec = Codec.create(codec or Codec.NONE)
+    if not streaming:
+        objects = objects if isinstance(objects, Sequence) else list(objects)
+        if len(objects) != index_table.num_rows:
+            raise ValueError(f"{len(objects)} objects for {index_table.num_rows} rows")
+    encoded = _encoded(codec, objects, workers)
+    build_variable_from_payloads(
+        output_path,
+        payload_type=payload_type,
+        slide_table=slide_table,
+        index_table=index_table,
+        payloads=encoded,
+        codec_name=codec.name,
+        codec_params=codec.parameters(),
+        extra_header=extra_header,
+        overwrite=overwrite,
+    )
+
+
+def build_variable_from_payloads(
+    output_path: PathLike,
+    *,
+    payload_type: str,
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    payloads: Iterable[Any],
+    codec_name: str,
+    codec_params: Mapping[str, Any] | None = None,
+    extra_header: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes payloads that are encoded already. That they are is not checked.
+
+    Errors as :func:`build_pack`.
+    """
+    header: dict[str, Any] = {"payload_type": payload_type, "codec": codec_name}
+    if codec_params:
+        header["codec_params"] = dict(codec_params)
+    header.update(extra_header or {})
+    build = build_pack if isinstance(payloads, Sequence) else build_pack_streaming
+    build(output_path, header, slide_table, index_table, payloads, overwrite=overwrite)
+
+
+def build_fixed(
+    output_path: PathLike,
+    *,
+    payload_type: str,
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    matrix: npt.ArrayLike,
+    extra_header: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes the rows of a 2-D matrix as fixed-length records, one for each row of the index.
+
+    Any bool, integer, float or complex dtype is kept; other byte orders are stored little-endian.
+    Errors as :func:`build_pack`.
+    """
+    array = np.asarray(matrix)
+    if array.ndim != 2:
+        raise ValueError(f"matrix has {array.ndim} dimensions, expected 2")
+    if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char in "gG":
+        raise TypeError(f"matrix of {array.dtype} cannot be stored")
+    if len(array) != index_table.num_rows:
+        raise ValueError(f"{len(array)} matrix rows for {index_table.num_rows} rows of index_table")
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    header = {
+        "payload_type": payload_type,
+        "codec": Codec.NONE,
+        "feature_dim": array.shape[1],
+        "dtype": array.dtype.name,
+        "feature_record_bytes": array.shape[1] * array.dtype.itemsize,
+        **(extra_header or {}),
+    }
+    data = array.reshape(-1).view(np.uint8)
+    build_pack_data_segment(
+        output_path, header, slide_table, index_table, data, overwrite=overwrite
+    )
+
+
+def _write(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    fill: Callable[[_native.Writer], pa.Table | None],
+    overwrite: bool,
+) -> None:
+    """Makes room for both tables, lets ``fill`` write the data, then writes what it returns as
+    index table, or the one given."""
+    slides = stream_bytes(_table(slide_table, "slide_table"))
+    index_table = _table(index_table, "index_table")
+    if not isinstance(header_json, Mapping):
+        raise TypeError(f"header_json is {type(header_json)}, expected a dict")
+    writer = _native.Writer(
+        os.fsdecode(output_path),
+        overwrite,
+        json.dumps(dict(header_json), allow_nan=False),
+        len(slides),
+        stream_length(index_table),
+        slide_table.num_rows,
+        index_table.num_rows,
+    )
+    try:
+        filled = fill(writer)
+        writer.finish(slides, stream_bytes(index_table if filled is None else filled))
+    finally:
+        writer.abandon()
+
+
+def _table(table: pa.Table, name: str) -> pa.Table:
+    if not isinstance(table, pa.Table):
+        raise TypeError(f"{name} is {type(table)}, expected a pyarrow.Table")
+    return normalised(table)
+
+
+def _with_layout(table: pa.Table, writer: _native.Writer | None = None) -> pa.Table:
+    """The index table with its layout columns: zeros as long as there is no writer to ask."""
+    rows = table.num_rows
+    columns = {
+        "offset": np.zeros(rows, np.uint64) if writer is None else writer.offsets,
+        "length": np.zeros(rows, np.uint32) if writer is None else writer.lengths,
+        "crc32": np.zeros(rows, np.uint32) if writer is None else writer.crc32s,
+    }
+    for name, values in columns.items():
+        at = table.schema.get_all_field_indices(name)
+        if len(at) > 1:
+            raise ValueError(f"index_table has {len(at)} columns called {name!r}")
+        column = pa.array(values)
+        if at:
+            table = table.set_column(at[0], name, column)
+        else:
+            table = table.append_column(name, column)
+    return table
+
+
+def _blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while block := list(itertools.islice(iterator, size)):
+        yield block
+
+
+def _encoded(codec: Codec, objects: Iterable[Any], workers: int | None) -> Iterator[bytes]:
+    for block in _blocks(objects, _BLOCK):
+        yield from codec.encode_many(block, workers)

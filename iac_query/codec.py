@@ -1,0 +1,192 @@
+"""Codecs of records: the built-in ones, and those that users register."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from . import _native
+from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, worker_count
+from .batch import ContiguousRecordBatch
+from .errors import CodecError
+
+__all__ = ["Codec"]
+
+
+class _CodecType(type):
+    """Makes ``isinstance(x, Codec)`` ask what x can do, not what it derives from."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        methods = ("encode", "decode", "parameters")
+        return (
+            cls is Codec
+            and not isinstance(instance, type)
+            and isinstance(getattr(instance, "name", None), str)
+            and all(callable(getattr(instance, method, None)) for method in methods)
+        )
+
+
+class Codec(metaclass=_CodecType):
+    """How records are encoded. :meth:`create` makes one; subclass it to add another.
+
+    A subclass has ``name``, ``encode(object) -> bytes``, ``decode(payload)`` and
+    ``parameters() -> Mapping``, what the header keeps of it. Register it under its name, so that
+    packs that use it can be read.
+    """
+
+    NONE: ClassVar[str] = "none"
+    BROTLI: ClassVar[str] = "brotli"
+    ZSTD: ClassVar[str] = "zstd"
+    JXL: ClassVar[str] = "jxl"
+    JPEG: ClassVar[str] = "jpeg"
+    JPEG2000: ClassVar[str] = "jpeg2000"
+    JPEGLS: ClassVar[str] = "jpegls"
+
+    _registered: ClassVar[dict[str, Callable[..., Codec]]] = {}
+
+    name: str
+
+    @staticmethod
+    def create(name: str, /, **params: Any) -> Codec:
+        """The codec called ``name``: ``none``, ``zstd``, ``brotli``, or a registered one.
+
+        * ``zstd``: ``level`` 19 (-131072 to 22; 0 is the library's own default, 3). RFC 8878.
+        * ``brotli``: ``quality`` 11 (0 to 11), ``lgwin`` 24 (10 to 24). RFC 7932.
+        * ``none``: the bytes themselves.
+
+        Raises ValueError for an unknown or impossible parameter, CodecError for an unknown codec.
+        """
+        if name in Codec._registered:
+            return Codec._registered[name](**params)
+        try:
+            text = json.dumps(params, allow_nan=False)
+        except TypeError as error:
+            raise ValueError(f"codec {name}: {error}") from error
+        return ByteCodec(_native.Codec(name, text))
+
+    @staticmethod
+    def register(name: str, factory: Callable[..., Codec], *, replace: bool = False) -> None:
+        """Makes ``create(name, **params)`` and packs that name it use ``factory(**params)``.
+
+        Raises ValueError for a built-in name, or one that is taken unless ``replace``.
+        """
+        builtin = [value for key, value in vars(Codec).items() if key.isupper()]
+        if name in builtin:
+            raise ValueError(f"codec {name!r} is built in and cannot be replaced")
+        if name in Codec._registered and not replace:
+            raise ValueError(f"codec {name!r} is registered already, pass replace=True")
+        Codec._registered[name] = factory
+
+    def encode(self, obj: Any) -> bytes:
+        """One object as a payload."""
+        raise CodecError(f"codec {self.name} does not encode")
+
+    def decode(self, payload: Any) -> Any:
+        """The object of a payload."""
+        raise CodecError(f"codec {self.name} does not decode")
+
+    def encode_many(self, objects: Iterable[Any], workers: int | None = None) -> list[bytes]:
+        """Payloads of many objects, in order. A registered codec works through them serially."""
+        worker_count(workers)
+        return [self.encode(obj) for obj in objects]
+
+    def decode_many(self, payloads: Iterable[Any], workers: int | None = None) -> list[Any]:
+        """Objects of many payloads, in order. A registered codec works through them serially."""
+        worker_count(workers)
+        return [self.decode(payload) for payload in payloads]
+
+    def parameters(self) -> Mapping[str, Any]:
+        """What the header's ``codec_params`` keep; empty when they are left out."""
+        return {}
+
+
+class ByteCodec(Codec):
+    """A built-in codec of bytes. Thread-safe, picklable, without the GIL while it works."""
+
+    def __init__(self, native: _native.Codec) -> None:
+        self._native = native
+        self.name = native.name
+
+    def parameters(self) -> dict[str, Any]:
+        text = self._native.parameters
+        return json.loads(text) if text else {}
+
+    def encode(self, obj: Any) -> bytes:
+        """One payload. ``obj`` is bytes-like with contiguous memory, else TypeError."""
+        return self._native.encode(obj)
+
+    def encode_many(self, objects: Iterable[Any], workers: int | None = None) -> list[bytes]:
+        """Payloads of many objects, in order, encoded in parallel."""
+        return self._native.encode_many(list(objects), worker_count(workers))
+
+    def decode(self, payload: Any, *, max_record_bytes: int = MAX_RECORD_BYTES) -> bytes:
+        """The bytes of one payload. Raises CodecError when it is damaged or above the limit."""
+        batch = self._native.decode_many(
+            [payload], 1, "raise", max_record_bytes, MAX_BATCH_BYTES
+        )
+        return bytes(batch.data)
+
+    def decode_many(
+        self,
+        payloads: Iterable[Any],
+        workers: int | None = None,
+        *,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> list[bytes]:
+        """The bytes of many payloads, in order, decoded in parallel."""
+        batch = self.decode_many_contiguous(payloads, workers, max_record_bytes=max_record_bytes)
+        return [bytes(record) for record in batch]
+
+    def decode_many_contiguous(
+        self,
+        payloads: Iterable[Any],
+        workers: int | None = None,
+        *,
+        on_error: OnError = "raise",
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+    ) -> ContiguousRecordBatch:
+        """Many payloads decoded in parallel into one piece of memory."""
+        batch = self._native.decode_many(
+            list(payloads), worker_count(workers), on_error, max_record_bytes, max_batch_bytes
+        )
+        return ContiguousRecordBatch.from_native(batch, on_error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _create, (self.name, self.parameters())
+
+    def __repr__(self) -> str:
+        params = "".join(f", {key}={value!r}" for key, value in self.parameters().items())
+        return f"Codec.create({self.name!r}{params})"
+
+
+def _create(name: str, params: dict[str, Any]) -> Codec:
+    return Codec.create(name, **params)
+
+
+def is_registered(name: object) -> bool:
+    """Whether a user's codec answers to ``name``."""
+    return name in Codec._registered
+
+
+def codec_of_header(header: Mapping[str, Any]) -> Codec:
+    """The codec that a pack's header names.
+
+    Parameters that other writers left there and that decoding does not need are passed over.
+    Raises CodecError for a codec that is neither built in nor registered.
+    """
+    name = header.get("codec", "none")
+    params = header.get("codec_params") or {}
+    if is_registered(name):
+        return Codec.create(name, **params)
+    if not isinstance(name, str):
+        raise CodecError(f"unknown codec: {name!r}")
+    try:
+        return ByteCodec(_native.Codec(name, json.dumps(params)))
+    except CodecError:
+        raise
+    except (TypeError, ValueError):
+        return ByteCodec(_native.Codec.for_reading(name, "{}"))

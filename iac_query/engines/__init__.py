@@ -1,0 +1,1 @@
+"""Packs in query engines, a module each."""
