@@ -117,7 +117,7 @@ class _Decoding:
                 continue
             try:
                 allowed.check(path)
-                pack = _native.Pack(path)
+                pack = _native.Pack(os.fsencode(path))
             except (PackError, OSError) as error:
                 self._fail(positions, path, error)
                 continue

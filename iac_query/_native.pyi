@@ -57,7 +57,7 @@ class Codec:
     ) -> Batch: ...
 
 class Pack:
-    def __init__(self, path: str) -> None: ...
+    def __init__(self, path: bytes) -> None: ...
     @property
     def path(self) -> str: ...
     @property
@@ -95,7 +95,7 @@ class Pack:
 class Writer:
     def __init__(
         self,
-        path: str,
+        path: bytes,
         overwrite: bool,
         header_json: str,
         slide_table_length: int,

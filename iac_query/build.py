@@ -251,7 +251,7 @@ def _write(
     if not isinstance(header_json, Mapping):
         raise TypeError(f"header_json is {type(header_json)}, expected a dict")
     writer = _native.Writer(
-        os.fsdecode(output_path),
+        os.fsencode(output_path),
         overwrite,
         json.dumps(dict(header_json), allow_nan=False),
         len(slides),

@@ -54,7 +54,7 @@ class PackReader:
     def __init__(self, package_path: PathLike) -> None:
         #: Absolute path, symlinks kept.
         self.package_path = Path(os.path.abspath(os.fsdecode(package_path)))
-        self._native: _native.Pack | None = _native.Pack(str(self.package_path))
+        self._native: _native.Pack | None = _native.Pack(os.fsencode(self.package_path))
         self._header: dict[str, Any] | None = None
         self._slide_table: pa.Table | None = None
         self._index_table: pa.Table | None = None

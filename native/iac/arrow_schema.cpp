@@ -3,7 +3,7 @@
 #include <nanoarrow/ipc/flatcc_generated.h>
 
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "iac/error.h"
 #include "iac/utf8.h"
@@ -13,8 +13,10 @@
 namespace iac {
 namespace {
 
-// A flatbuffer may name one table as a child many times, so a few bytes can describe 2^100 fields.
+// A flatbuffer may name one table as a child many times, so a few bytes can describe 2^100 fields,
+// or a million that share one long name. Writers do not: their texts fit into the message.
 constexpr int max_fields = 100000;
+constexpr uint64_t spare_text_bytes = uint64_t{16} << 20;
 
 Error bad(const std::string& reason) { return {Error::Kind::pack, "Arrow schema: " + reason}; }
 
@@ -63,6 +65,8 @@ std::string decimal_format(FB(Decimal_table_t) type) {
 // The format string of the C data interface for the field's type.
 std::string format_of(FB(Field_table_t) field, size_t children) {
   const auto type = FB(Field_type_get(field));
+  // The verifier lets a union have a type and no value.
+  if (type == nullptr) throw bad("field without a type");
   const auto expect_children = [&](size_t expected, const char* format) {
     if (children != expected) throw bad("nested type with a wrong number of children");
     return format;
@@ -129,27 +133,33 @@ std::string format_of(FB(Field_table_t) field, size_t children) {
   }
 }
 
-void set_metadata(ArrowSchema* schema, FB(KeyValue_vec_t) pairs) {
-  const size_t count = FB(KeyValue_vec_len(pairs));
-  if (count == 0) return;
-  nanoarrow::UniqueBuffer buffer;
-  check(ArrowMetadataBuilderInit(buffer.get(), nullptr));
-  for (size_t i = 0; i < count; ++i) {
-    const auto pair = FB(KeyValue_vec_at(pairs, i));
-    const auto text = [](flatbuffers_string_t string) {
-      return string != nullptr
-                 ? ArrowStringView{string, static_cast<int64_t>(flatbuffers_string_len(string))}
-                 : ArrowStringView{"", 0};
-    };
-    check(ArrowMetadataBuilderAppend(buffer.get(), text(FB(KeyValue_key(pair))),
-                                     text(FB(KeyValue_value(pair)))));
+// Whether what is valid as values of one is valid as values of the other.
+bool same_type(const ArrowSchema& a, const ArrowSchema& b) {
+  if (std::string_view(a.format) != b.format || a.n_children != b.n_children ||
+      (a.dictionary == nullptr) != (b.dictionary == nullptr)) {
+    return false;
   }
-  check(ArrowSchemaSetMetadata(schema, reinterpret_cast<const char*>(buffer->data)));
+  for (int64_t i = 0; i < a.n_children; ++i) {
+    if (!same_type(*a.children[i], *b.children[i])) return false;
+  }
+  return a.dictionary == nullptr || same_type(*a.dictionary, *b.dictionary);
+}
+
+// Fields of one dictionary id read the same dictionary.
+void check_dictionaries(const TableSchema& schema) {
+  std::unordered_map<int64_t, const ArrowSchema*> first_of;
+  for (const auto& [field, id] : schema.dictionary_ids) {
+    const auto first = first_of.emplace(id, field).first->second;
+    if (!same_type(*first->dictionary, *field->dictionary)) {
+      throw bad("two types for one dictionary");
+    }
+  }
 }
 
 class Decoder {
  public:
-  explicit Decoder(TableSchema& out) : out_(out) {}
+  Decoder(TableSchema& out, uint64_t message_bytes)
+      : out_(out), text_left_(message_bytes + spare_text_bytes) {}
 
   void fields(ArrowSchema* parent, FB(Field_vec_t) fields) {
     const size_t count = FB(Field_vec_len(fields));
@@ -157,7 +167,30 @@ class Decoder {
     for (size_t i = 0; i < count; ++i) field(parent->children[i], FB(Field_vec_at(fields, i)));
   }
 
+  void metadata(ArrowSchema* schema, FB(KeyValue_vec_t) pairs) {
+    const size_t count = FB(KeyValue_vec_len(pairs));
+    if (count == 0) return;
+    nanoarrow::UniqueBuffer buffer;
+    check(ArrowMetadataBuilderInit(buffer.get(), nullptr));
+    for (size_t i = 0; i < count; ++i) {
+      const auto pair = FB(KeyValue_vec_at(pairs, i));
+      const auto text = [this](flatbuffers_string_t string) {
+        if (string == nullptr) return ArrowStringView{"", 0};
+        spend(flatbuffers_string_len(string));
+        return ArrowStringView{string, static_cast<int64_t>(flatbuffers_string_len(string))};
+      };
+      check(ArrowMetadataBuilderAppend(buffer.get(), text(FB(KeyValue_key(pair))),
+                                       text(FB(KeyValue_value(pair)))));
+    }
+    check(ArrowSchemaSetMetadata(schema, reinterpret_cast<const char*>(buffer->data)));
+  }
+
  private:
+  void spend(uint64_t text) {
+    if (text > text_left_) throw bad("more text than its message holds");
+    text_left_ -= text;
+  }
+
   void field(ArrowSchema* schema, FB(Field_table_t) field) {
     if (++count_ > max_fields) throw bad("more than 100000 fields");
     const auto children = FB(Field_children(field));
@@ -168,7 +201,7 @@ class Decoder {
     }
     ArrowSchemaInit(schema);
     check(ArrowSchemaSetName(schema, name != nullptr ? name : ""));
-    set_metadata(schema, FB(Field_custom_metadata(field)));
+    metadata(schema, FB(Field_custom_metadata(field)));
 
     // A dictionary-encoded field is its index type, the type in the message is its dictionary's.
     ArrowSchema* typed = schema;
@@ -182,7 +215,9 @@ class Decoder {
       out_.dictionary_ids[schema] = FB(DictionaryEncoding_id(dictionary));
       if (FB(DictionaryEncoding_isOrdered(dictionary))) schema->flags |= ARROW_FLAG_DICTIONARY_ORDERED;
     }
-    check(ArrowSchemaSetFormat(typed, format_of(field, FB(Field_vec_len(children))).c_str()));
+    const std::string format = format_of(field, FB(Field_vec_len(children)));
+    spend(format.size() + (name != nullptr ? flatbuffers_string_len(name) : 0));
+    check(ArrowSchemaSetFormat(typed, format.c_str()));
     fields(typed, children);
 
     typed->flags |= ARROW_FLAG_NULLABLE;
@@ -194,13 +229,15 @@ class Decoder {
   }
 
   TableSchema& out_;
+  uint64_t text_left_;
   int count_ = 0;
 };
 
 }  // namespace
 
-TableSchema TableSchema::decode(const void* message) {
-  const auto schema = static_cast<FB(Schema_table_t)>(message);
+TableSchema TableSchema::decode(const void* table, uint64_t message_bytes) {
+  const auto schema = static_cast<FB(Schema_table_t)>(table);
+  if (schema == nullptr) throw bad("empty message");
   if (FB(Schema_endianness(schema)) != FB(Endianness_Little)) {
     throw bad("the table was written big-endian, rewrite it on a little-endian machine");
   }
@@ -209,8 +246,10 @@ TableSchema TableSchema::decode(const void* message) {
   check(ArrowSchemaSetFormat(out.root.get(), "+s"));
   check(ArrowSchemaSetName(out.root.get(), ""));
   out.root->flags = 0;
-  Decoder(out).fields(out.root.get(), FB(Schema_fields(schema)));
-  set_metadata(out.root.get(), FB(Schema_custom_metadata(schema)));
+  Decoder decoder(out, message_bytes);
+  decoder.fields(out.root.get(), FB(Schema_fields(schema)));
+  decoder.metadata(out.root.get(), FB(Schema_custom_metadata(schema)));
+  check_dictionaries(out);
 
   // Catches what single fields cannot: formats nanoarrow refuses, maps of a wrong shape.
   nanoarrow::UniqueArrayView view;

@@ -14,8 +14,9 @@ struct TableSchema {
   // The dictionary id of each dictionary-encoded field, nested ones included.
   std::unordered_map<const ArrowSchema*, int64_t> dictionary_ids;
 
-  // `message` is the verified org.apache.arrow.flatbuf.Schema table. Throws Error.
-  static TableSchema decode(const void* message);
+  // `schema` is the org.apache.arrow.flatbuf.Schema table of a verified message of `message_bytes`.
+  // Throws Error.
+  static TableSchema decode(const void* schema, uint64_t message_bytes);
 };
 
 }  // namespace iac

@@ -36,6 +36,7 @@ struct Batch {
 // Failures as they come in from any thread.
 class Failures {
  public:
+  // Of payloads of no pack, whose errors name their position as row.
   explicit Failures(size_t count) : failed_(count, 0) {}
   // Of rows of a pack, whose errors are to name both.
   Failures(std::string pack, std::span<const int64_t> rows)
@@ -43,9 +44,9 @@ class Failures {
 
   void add(size_t position, Error error) {
     const std::lock_guard lock(mutex_);
-    if (!rows_.empty()) error = std::move(error).in(pack_).at(rows_[position]);
     failed_[position] = 1;
-    list_.push_back({position, std::move(error)});
+    const int64_t row = rows_.empty() ? static_cast<int64_t>(position) : rows_[position];
+    list_.push_back({position, std::move(error).in(pack_).at(row)});
   }
   // Of a position whose work is done by the calling thread, or was done before.
   bool at(size_t position) const { return failed_[position] != 0; }

@@ -56,6 +56,11 @@ Piece take(uint64_t capacity) {
 }
 
 void give_back(Piece piece) {
+  // Whoever failed half-way, or moved on to a larger block, has not said what he wrote.
+  const uint64_t touched = std::min(
+      (piece.touched + platform::huge_page - 1) / platform::huge_page * platform::huge_page,
+      piece.capacity);
+  platform::decommit(piece.data + touched, piece.capacity - touched);
   Shelf& kept = *shelf();
   std::vector<Piece> dropped;
   {

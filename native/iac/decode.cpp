@@ -55,6 +55,7 @@ class BatchDecoder::Round {
     reserve();
     publish_known_ends();
     parallel_for(chunks_, workers, [&](size_t chunk) { decode(chunk); });
+    if (error_) std::rethrow_exception(error_);
     if (!deferred_.empty()) place_deferred();
     if (has_holes_) close_holes();
     for (const uint64_t length : lengths_) batch_.used_ += length;
@@ -116,9 +117,9 @@ class BatchDecoder::Round {
     const uint64_t after = batch_.payload_bytes_ + payload_bytes_;
     if (after < batch_.total_payload_bytes_) {
       const double ratio = static_cast<double>(sum) / static_cast<double>(payload_bytes_ + 1);
-      rest = static_cast<uint64_t>(
-          ratio * 1.1 * static_cast<double>(batch_.total_payload_bytes_ - after));
-      rest = std::min(rest, batch_.limits_.batch_bytes - batch_.used_ - sum);
+      const double guess = ratio * 1.1 * static_cast<double>(batch_.total_payload_bytes_ - after);
+      const uint64_t most = batch_.limits_.batch_bytes - batch_.used_ - sum;
+      rest = guess < static_cast<double>(most) ? static_cast<uint64_t>(guess) : most;
     }
     batch_.reserve(batch_.used_ + sum, rest, batch_.used_);
   }
@@ -137,34 +138,49 @@ class BatchDecoder::Round {
     }
   }
 
+  // An error of the whole batch does not leave here: a chunk that was not decoded for it, or whose
+  // end nobody told, would be waited for by the ones behind.
   void decode(size_t chunk) {
+    try {
+      decode_rows(chunk);
+    } catch (...) {
+      abandon();
+    }
+    if (ends_[chunk + 1].load(std::memory_order_relaxed) == not_yet) tell_end(chunk, 0);
+  }
+
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    abandoned_ = true;
+  }
+
+  void tell_end(size_t chunk, uint64_t end) {
+    ends_[chunk + 1].store(end, std::memory_order_release);
+    ends_[chunk + 1].notify_all();
+  }
+
+  void decode_rows(size_t chunk) {
     thread_local Scratch scratch;
     scratch.restart(limit());
     uint64_t place = ends_[chunk].load(std::memory_order_acquire);
+    if (abandoned_) return;
     const bool end_is_known = ends_[chunk + 1].load(std::memory_order_relaxed) != not_yet;
     size_t row = begin(chunk);
-    std::exception_ptr failed;  // an error of the whole batch: the chunks behind must not wait
-    try {
-      if (place != not_yet) row = decode_in_place(row, end(chunk), end_is_known, place);
-      for (; row < end(chunk); ++row) {
-        lengths_[row] = decode_row(row, scratch).value_or(0);
-        scratch.advance(lengths_[row]);
-      }
-    } catch (...) {
-      failed = std::current_exception();
+    if (place != not_yet) row = decode_in_place(row, end(chunk), end_is_known, place);
+    for (; row < end(chunk); ++row) {
+      lengths_[row] = decode_row(row, scratch).value_or(0);
+      scratch.advance(lengths_[row]);
     }
     if (place == not_yet) {
       ends_[chunk].wait(not_yet, std::memory_order_acquire);
       place = ends_[chunk].load(std::memory_order_acquire);
+      if (abandoned_) return;
     }
     const Bytes late = scratch.written();
-    if (!end_is_known) {
-      ends_[chunk + 1].store(place + late.size(), std::memory_order_release);
-      ends_[chunk + 1].notify_all();
-    }
-    if (failed) std::rethrow_exception(failed);
+    if (!end_is_known) tell_end(chunk, place + late.size());
     if (place + late.size() > batch_.out_.capacity()) {
-      defer(place, late);
+      if (!late.empty()) defer(place, late);
     } else if (!late.empty()) {
       std::memcpy(batch_.out_.data() + place, late.data(), late.size());
     }
@@ -172,10 +188,13 @@ class BatchDecoder::Round {
   }
 
   // Decodes rows one behind the other from `place` on, which moves along, until one finds no room:
-  // the row to go on with. Where the chunk's end is known, a failed row leaves a hole.
+  // the row to go on with. Where the chunk's end is known, other threads write behind it: a row gets
+  // its exact room, for decoders scribble past their output, and a failed one leaves a hole.
   size_t decode_in_place(size_t row, size_t last, bool end_is_known, uint64_t& place) {
     for (; row < last; ++row) {
-      const uint64_t room = batch_.out_.capacity() - std::min(place, batch_.out_.capacity());
+      if (place > batch_.out_.capacity()) return row;
+      const uint64_t room =
+          end_is_known ? hints_[row].bytes : batch_.out_.capacity() - place;
       Target target(batch_.out_.data() + place, std::min(room, limit()));
       const auto length = decode_row(row, target, !end_is_known && room < limit());
       if (!length.has_value() && !failures_.at(first_ + row)) return row;
@@ -208,7 +227,7 @@ class BatchDecoder::Round {
   }
 
   void defer(uint64_t place, Bytes bytes) {
-    const std::lock_guard lock(deferred_mutex_);
+    const std::lock_guard lock(mutex_);
     check_batch(place + bytes.size());
     deferred_.push_back({place, {bytes.begin(), bytes.end()}});
   }
@@ -242,8 +261,10 @@ class BatchDecoder::Round {
   size_t chunk_rows_ = 1, chunks_ = 0;
   std::vector<std::atomic<uint64_t>> ends_;
   std::atomic<bool> has_holes_{false};
-  std::mutex deferred_mutex_;
+  std::atomic<bool> abandoned_{false};
+  std::mutex mutex_;  // of the two below
   std::vector<Deferred> deferred_;
+  std::exception_ptr error_;
 };
 
 BatchDecoder::BatchDecoder(DecodeLimits limits, unsigned workers, uint64_t total_payload_bytes)
@@ -258,7 +279,12 @@ void BatchDecoder::add(std::span<const Bytes> payloads, std::span<const Codec* c
 
 void BatchDecoder::reserve(uint64_t needed, uint64_t hoped, uint64_t keep) {
   if (needed <= out_.capacity()) return;
-  Buffer larger = Buffer::allocate(needed + hoped);
+  Buffer larger;
+  try {
+    larger = Buffer::allocate(needed + hoped);
+  } catch (const std::bad_alloc&) {
+    larger = Buffer::allocate(needed);
+  }
   if (keep > 0) std::memcpy(larger.data(), out_.data(), keep);
   out_ = std::move(larger);
 }

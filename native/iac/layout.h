@@ -33,6 +33,8 @@ class Layout {
   };
   Kind kind() const { return kind_; }
   bool has_crc32() const { return crc32_.present; }
+  // Whether each record has a codec of its own.
+  bool has_codec_ids() const { return codec_id_.present; }
 
   // The spans of rows, which must all be in [0, num_records). Not checked against the data
   // segment: see Pack.

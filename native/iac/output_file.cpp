@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "iac/error.h"
+#include "iac/per_process.h"
 #include "iac/platform.h"
 
 namespace iac {
@@ -21,21 +22,26 @@ static Error exists(const std::string& path) {
 }
 
 OutputFile::OutputFile(const std::string& path, bool overwrite)
-    : path_(path), overwrite_(overwrite) {
+    : path_(path), overwrite_(overwrite), generation_(fork_generation()) {
   std::error_code ignored;
   const auto status = fs::symlink_status(path, ignored);
   if (fs::exists(status) && !overwrite) throw exists(path);
-  if (fs::is_symlink(status)) path_ = fs::weakly_canonical(path, ignored).string();
-  if (fs::is_directory(path_, ignored)) {
-    throw system_error(EISDIR, "cannot write").in(path);
+  std::error_code failed;
+  if (fs::is_symlink(status)) path_ = fs::weakly_canonical(path, failed).string();
+  if (failed) throw system_error(failed.value(), "cannot follow the link").in(path);
+  const auto target = fs::status(path_, ignored);
+  if (fs::is_directory(target)) throw system_error(EISDIR, "cannot write").in(path);
+  if (fs::exists(target) && !fs::is_regular_file(target)) {
+    throw Error(Error::Kind::system, "is not a file that can be replaced", EINVAL).in(path);
   }
   fs::path folder = fs::path(path_).parent_path();
   if (folder.empty()) folder = ".";
-  std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) throw system_error(failed.value(), "cannot create its folder").in(path);
 
-  temporary_ = (folder / ("." + fs::path(path_).filename().string() + ".XXXXXX")).string();
+  // A name may have 255 bytes.
+  const std::string name = fs::path(path_).filename().string().substr(0, 200);
+  temporary_ = (folder / ("." + name + ".XXXXXX")).string();
   descriptor_ = mkostemp(temporary_.data(), O_CLOEXEC);
   if (descriptor_ < 0) {
     temporary_.clear();
@@ -45,7 +51,9 @@ OutputFile::OutputFile(const std::string& path, bool overwrite)
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  // A forked child that drops its copy leaves the parent's file alone.
+  const bool own = generation_ == fork_generation();
+  if (!temporary_.empty() && own) ::unlink(temporary_.c_str());
 }
 
 int64_t OutputFile::write_some(uint64_t offset, Bytes data) {

@@ -35,6 +35,7 @@ class OutputFile {
   std::string path_;       // where it will appear
   std::string temporary_;  // where it is; empty once published
   bool overwrite_;
+  unsigned generation_;  // of the process that made it
   int descriptor_ = -1;
 };
 

@@ -24,6 +24,11 @@ static auto in_pack(const std::string& path, Body body) {
   }
 }
 
+static Error out_of_range(int64_t row, int64_t records) {
+  return {Error::Kind::index, "payload row out of range: " + std::to_string(row) +
+                                  ", the pack has " + std::to_string(records) + " records"};
+}
+
 std::shared_ptr<const Pack> Pack::open(const std::string& path) {
   return open(LocalSource::open(path), path);
 }
@@ -49,8 +54,11 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std
     }
     pack->decoders_.push_back(std::move(codec));
   };
-  for (const RecordCodec& entry : pack->header_.record_codecs) add_decoder(entry.codec);
-  if (pack->decoders_.empty()) add_decoder(pack->header_.codec);
+  if (pack->layout_->has_codec_ids()) {
+    for (const RecordCodec& entry : pack->header_.record_codecs) add_decoder(entry.codec);
+  } else {
+    add_decoder(pack->header_.codec);
+  }
   return pack;
 }
 
@@ -60,8 +68,8 @@ const Codec* Pack::decoder(const Span& span) const {
   if (span.codec >= decoders_.size()) {
     throw Error(Error::Kind::codec, "its codec_id is not in the header's record_codecs");
   }
-  const auto& listed = header_.record_codecs;
-  const CodecSpec& spec = listed.empty() ? header_.codec : listed[span.codec].codec;
+  const CodecSpec& spec =
+      layout_->has_codec_ids() ? header_.record_codecs[span.codec].codec : header_.codec;
   make_decoder(spec.name, spec.params);
   return nullptr;
 }
@@ -71,9 +79,7 @@ Pack::Located Pack::locate(std::span<const int64_t> rows, Failures& failures) co
   std::vector<int64_t> present(rows.begin(), rows.end());
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] >= 0 && rows[i] < num_records()) continue;
-    failures.add(i, Error(Error::Kind::index, "payload row out of range: " +
-                                                  std::to_string(rows[i]) + ", the pack has " +
-                                                  std::to_string(num_records()) + " records"));
+    failures.add(i, out_of_range(rows[i], num_records()));
     present[i] = 0;
   }
   if (num_records() > 0) {
@@ -92,8 +98,9 @@ Pack::Located Pack::locate(std::span<const int64_t> rows, Failures& failures) co
                                                    std::to_string(limit)));
     }
     if (failures.at(i)) span = {};
-    // Cannot overflow before memory for the spans has run out: each is shorter than a file.
-    located.places[i + 1] = located.places[i] + span.length;
+    if (__builtin_add_overflow(located.places[i], span.length, &located.places[i + 1])) {
+      throw Error(Error::Kind::argument, "the rows asked for have more than 2^64 bytes together");
+    }
   }
   return located;
 }
@@ -109,8 +116,11 @@ std::vector<Span> Pack::locate(std::span<const int64_t> rows) const {
 
 std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
   std::vector<uint32_t> stamps(rows.size(), header_stamp_);
-  if (!layout_->has_crc32()) return stamps;
   in_pack(path_, [&] {
+    for (const int64_t row : rows) {
+      if (row < 0 || row >= num_records()) throw out_of_range(row, num_records()).at(row);
+    }
+    if (!layout_->has_crc32()) return;
     const auto spans = layout_->spans(rows);
     for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
   });
@@ -203,7 +213,7 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     Failures failures(path_, rows);
     const Located located = locate(rows, failures);
     const bool as_stored =
-        !options.decode || (header_.record_codecs.empty() && header_.codec.name == "none");
+        !options.decode || (!layout_->has_codec_ids() && header_.codec.name == "none");
     Batch batch = as_stored ? read_stored(located, options, failures)
                             : read_decoded(located, options, failures);
     if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;

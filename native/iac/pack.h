@@ -41,6 +41,7 @@ class Pack {
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
 
   // What tells this version of a row from another's: its crc32, or the header's where it has none.
+  // Throws Error(index) for a row that the pack does not have.
   std::vector<uint32_t> stamps(std::span<const int64_t> rows) const;
 
   // Where rows are stored, from the start of the data segment. Throws on the first that is not

@@ -78,6 +78,10 @@ void unmap_huge(std::byte* data, size_t size) {
   munmap(data, (size + huge_page - 1) & ~(huge_page - 1));
 }
 
+void decommit(std::byte* data, size_t size) {
+  if (size > 0) madvise(data, size, MADV_DONTNEED);
+}
+
 int rename_new(const std::string& from, const std::string& to) {
 #if defined(__linux__) && defined(SYS_renameat2)
   constexpr unsigned no_replace = 1;  // RENAME_NOREPLACE

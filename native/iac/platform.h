@@ -26,6 +26,9 @@ constexpr size_t huge_page = size_t{2} << 20;
 std::byte* map_huge(size_t size);
 void unmap_huge(std::byte* data, size_t size);
 
+// Gives pages of such memory back to the system; they stay usable, with any content.
+void decommit(std::byte* data, size_t size);
+
 // Renames without replacing: 0, or the errno (EEXIST when `to` exists).
 int rename_new(const std::string& from, const std::string& to);
 

@@ -94,7 +94,7 @@ void Table::scan(Segment segment) {
       if (FB(Message_header_type(message)) != FB(MessageHeader_Schema)) {
         throw bad("stream does not start with a schema");
       }
-      schema_ = TableSchema::decode(FB(Message_header_get(message)));
+      schema_ = TableSchema::decode(FB(Message_header_get(message)), length);
       for (const auto& [field, id] : schema_.dictionary_ids) dictionary_fields_[id] = field;
       has_schema = true;
     } else {
@@ -109,6 +109,7 @@ void Table::add_message(Metadata metadata, const void* root, uint64_t body_offse
                         uint64_t body_length) {
   const auto message = static_cast<FB(Message_table_t)>(root);
   const auto header = FB(Message_header_get(message));
+  if (header == nullptr) throw bad("empty message");
   BatchLocation location;
   location.body_offset = body_offset;
   location.body_length = body_length;

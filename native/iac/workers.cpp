@@ -77,6 +77,10 @@ class Pool {
     ++busy_;
     job->work([] { return true; });
     --busy_;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase(queue_, job);  // what no thread came to take
+    }
     job->wait();
   }
 

@@ -26,6 +26,9 @@ void bind_writer(py::module_& module);
 // The Python exception for an Error (see iac_query.errors).
 py::object exception_of(const Error& error);
 
+// Text that may hold a path, which need not be UTF-8, as Python's own functions show paths.
+py::object path_text(const std::string& text);
+
 OnError parse_on_error(const std::string& text);
 DecodeLimits limits_of(uint64_t max_record_bytes, uint64_t max_batch_bytes);
 

@@ -18,12 +18,17 @@ static const char* kind_name(Error::Kind kind) {
   return "pack";
 }
 
+py::object path_text(const std::string& text) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+
 py::object exception_of(const Error& error) {
-  const py::object pack = error.pack().empty() ? py::none() : py::object(py::str(error.pack()));
+  const py::object pack = error.pack().empty() ? py::none() : path_text(error.pack());
   const py::object row = error.row() < 0 ? py::none() : py::object(py::int_(error.row()));
   return py::module_::import("iac_query.errors")
-      .attr("from_native")(kind_name(error.kind()), error.what(), error.reason(), pack, row,
-                           error.code());
+      .attr("from_native")(kind_name(error.kind()), path_text(error.what()),
+                           path_text(error.reason()), pack, row, error.code());
 }
 
 void bind_errors(py::module_&) {

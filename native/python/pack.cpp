@@ -58,7 +58,7 @@ static py::capsule table(const Pack& pack, const std::string& name,
   if (columns.has_value()) {
     for (const std::string& column : *columns) {
       const auto found = table.find(column);
-      if (!found.has_value()) throw py::key_error(pack.path() + ": no column '" + column + "'");
+      if (!found.has_value()) throw py::key_error("no column '" + column + "' in the " + name + " table");
       chosen.push_back(*found);
     }
   } else {
@@ -90,7 +90,7 @@ void bind_pack(py::module_& module) {
              return std::const_pointer_cast<Pack>(Pack::open(path));
            }),
            py::arg("path"))
-      .def_property_readonly("path", &Pack::path)
+      .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
       .def_property_readonly("identity",
                              [](const Pack& pack) { return pack.source().identity(); })

@@ -1,0 +1,1 @@
+"""Measurements against the peer package and plain library loops: ``./dev bench [NAME ...]``."""

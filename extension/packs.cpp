@@ -1,0 +1,125 @@
+#include "packs.h"
+
+#include <iac/error.h>
+#include <iac/per_process.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "settings.h"
+
+namespace iac::duckdb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Packs kept open, and the bytes of their tables, which stay in memory once they were read.
+constexpr size_t max_open_packs = 128;
+constexpr uint64_t max_table_bytes = uint64_t{1} << 30;
+
+// The handle is closed at once: none may outlive the connection.
+void check_access(duckdb_client_context context, const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_fifo(path, ignored)) {  // opening it would wait for a writer
+    throw Error(Error::Kind::system, "cannot open: it is a pipe").in(path);
+  }
+  const Handle<duckdb_file_system> files(duckdb_client_context_get_file_system(context));
+  const Handle<duckdb_file_open_options> options(duckdb_create_file_open_options());
+  duckdb_file_open_options_set_flag(options.get(), DUCKDB_FILE_FLAG_READ, true);
+  Handle<duckdb_file_handle> file;
+  if (duckdb_file_system_open(files.get(), path.c_str(), options.get(), file.out()) ==
+      DuckDBSuccess) {
+    return;
+  }
+  const Handle<duckdb_error_data> error(duckdb_file_system_error_data(files.get()));
+  throw Error(Error::Kind::system, duckdb_error_data_message(error.get()));
+}
+
+class PackCache {
+ public:
+  std::shared_ptr<const Pack> open(const std::string& path) {
+    const std::string identity = local_identity(path);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = packs_.find(path);
+      if (found != packs_.end() && found->second.pack->source().identity() == identity) {
+        found->second.last_use = ++clock_;
+        return found->second.pack;
+      }
+    }
+    auto pack = Pack::open(path);
+    const std::lock_guard lock(mutex_);
+    packs_[path] = {pack, ++clock_};
+    evict();
+    return pack;
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Pack> pack;
+    uint64_t last_use = 0;
+  };
+
+  static uint64_t table_bytes(const Pack& pack) {
+    return pack.header().slide_table.length + pack.header().index_table.length;
+  }
+
+  // Drops those not used for longest; the last one used stays, however large.
+  void evict() {
+    uint64_t bytes = 0;
+    for (const auto& [path, entry] : packs_) bytes += table_bytes(*entry.pack);
+    while (packs_.size() > 1 && (packs_.size() > max_open_packs || bytes > max_table_bytes)) {
+      const auto oldest =
+          std::min_element(packs_.begin(), packs_.end(), [](const auto& a, const auto& b) {
+            return a.second.last_use < b.second.last_use;
+          });
+      bytes -= table_bytes(*oldest->second.pack);
+      packs_.erase(oldest);
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Entry> packs_;
+  uint64_t clock_ = 0;
+};
+
+// Leaked on purpose: queries may still run while the process ends.
+PackCache& cache() {
+  static auto* const instance = new PerProcess<PackCache>;
+  return **instance;
+}
+
+std::string home_directory(duckdb_client_context context) {
+  const std::string setting = text_setting(context, "home_directory");
+  if (!setting.empty()) return setting;
+  const char* home = std::getenv("HOME");
+  return home != nullptr ? home : "";
+}
+
+}  // namespace
+
+std::string pack_path(duckdb_client_context context, const std::string& path) {
+  if (path.empty()) throw Error(Error::Kind::argument, "the path of a pack is empty");
+  if (path.find('\0') != std::string::npos) {
+    throw Error(Error::Kind::argument, "the path of a pack contains a zero byte");
+  }
+  if (path.find("://") != std::string::npos) {
+    throw Error(Error::Kind::argument, "only packs in local files can be opened").in(path);
+  }
+  fs::path given = path;
+  if (path.starts_with("~/")) given = fs::path(home_directory(context)) / path.substr(2);
+  given = fs::absolute(given);
+  // `a/../b` is `b`, unless `a` is a symbolic link to elsewhere.
+  const fs::path plain = given.lexically_normal();
+  return local_identity(plain) == local_identity(given) ? plain : given;
+}
+
+std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path) {
+  check_access(context, path);
+  return cache().open(path);
+}
+
+}  // namespace iac::duckdb

@@ -1,0 +1,27 @@
+// Which DuckDB type each Arrow type becomes.
+#pragma once
+
+#include <string>
+#include <unordered_set>
+
+#include "vectors.h"
+
+namespace iac::duckdb {
+
+// The type of a field's values and how to fill them. Throws Error saying what DuckDB cannot hold.
+ValueType value_type(const ArrowSchema& field);
+
+// The Arrow type as text, nested ones in full: equal for fields whose values are read alike.
+std::string type_text(const ArrowSchema& field);
+
+// Names that differ from each other also when case is ignored: those that came later get _1, _2
+// and so on, as DuckDB's own readers do it. An empty name becomes v0, v1 by its position.
+class UniqueNames {
+ public:
+  std::string add(std::string name, size_t position);
+
+ private:
+  std::unordered_set<std::string> taken_;  // in lower case
+};
+
+}  // namespace iac::duckdb
