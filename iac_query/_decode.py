@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from . import _native
 from ._kinds import KINDS, Kind, PackKind
+from ._opening import PackOpener
 from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, worker_count
-from ._references import NO_STAMP, AllowedPacks, References, read_references
+from ._references import NO_STAMP, References, read_references
 from .errors import CodecError, PackError, RecordFailure, StaleReferenceError
 
 __all__ = ["decode"]
@@ -31,6 +32,7 @@ def decode(
     verify: bool = True,
     report: list[RecordFailure] | None = None,
     packs: Iterable[str | os.PathLike[str]] | None = None,
+    storage: Any = None,
 ) -> pa.Table:
     """The rows of a query with the payloads that their record references stand for.
 
@@ -51,6 +53,7 @@ def decode(
       ``position`` is the row of ``result``.
     * ``packs``: files and folders; references to any other pack fail. Give it when the table comes
       from elsewhere: a reference opens whatever local file it names.
+    * ``storage``: an fsspec file system that opens references to its URLs. Without it they fail.
 
     Raises StaleReferenceError when a pack has changed since the reference was made,
     PackNotFoundError, ChecksumError, CodecError and PackIndexError, with pack and row in them;
@@ -65,9 +68,11 @@ def decode(
         raise KeyError(f"no column {column!r}, there are {table.column_names}")
     if into in table.column_names:
         raise ValueError(f"there is a column {into!r} already, pass another name as into=")
+    if on_error == "null" and f"{into}_error" in table.column_names:
+        raise ValueError(f"there is a column '{into}_error' already, pass another name as into=")
     references = read_references(table[column])
     decoding = _Decoding(references, as_, worker_count(workers), on_error, verify)
-    payload = decoding.run(AllowedPacks(packs))
+    payload = decoding.run(PackOpener(packs, storage))
 
     failures = sorted(decoding.failures, key=lambda failure: failure.position)
     if report is not None:
@@ -108,7 +113,7 @@ class _Decoding:
     verify: bool
     failures: list[RecordFailure] = field(default_factory=list)
 
-    def run(self, allowed: AllowedPacks) -> pa.ChunkedArray:
+    def run(self, opener: PackOpener) -> pa.ChunkedArray:
         """The payload column: one batch a pack, brought into the order of the references."""
         order, columns, kinds = [], [], []
         for number, path in enumerate(self.references.paths):
@@ -116,8 +121,7 @@ class _Decoding:
             if len(positions) == 0:
                 continue
             try:
-                allowed.check(path)
-                pack = _native.Pack(os.fsencode(path))
+                pack = opener.open(path)
             except (PackError, OSError) as error:
                 self._fail(positions, path, error)
                 continue
@@ -135,9 +139,7 @@ class _Decoding:
             row = int(self.references.row[position])
             self.failures.append(RecordFailure(position, path, row, error))
 
-    def _fresh(
-        self, pack: _native.Pack, positions: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def _fresh(self, pack: _native.Pack, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The positions whose stamp, where they have one, is the pack's."""
         stamp, row = self.references.stamp[positions], self.references.row[positions]
         stamped = (stamp != NO_STAMP) & (row >= 0) & (row < pack.num_records)

@@ -1,5 +1,6 @@
 """The C++ core. Private: use the names of iac_query."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,10 @@ class Codec:
 
 class Pack:
     def __init__(self, path: bytes) -> None: ...
+    @staticmethod
+    def from_source(
+        read: Callable[[int, int], BytesLike], size: int, identity: str, path: str
+    ) -> Pack: ...
     @property
     def path(self) -> str: ...
     @property

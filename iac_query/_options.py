@@ -41,6 +41,10 @@ def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:
         if any(isinstance(row, bool) for row in rows):
             raise TypeError("rows are integers, not bools")
     array = np.asarray(rows)
+    if array.dtype == object and any(
+        isinstance(row, int) and row.bit_length() > 63 for row in rows
+    ):
+        raise OverflowError("row does not fit in 64 bits")
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -57,4 +61,6 @@ def row_number(row: int, count: int) -> int:
     if isinstance(row, bool) or not hasattr(row, "__index__"):
         raise TypeError(f"row is {row!r}, expected an int")
     number = row.__index__()
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError("row does not fit in 64 bits")
     return number + count if -count <= number < 0 else number

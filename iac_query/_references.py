@@ -1,18 +1,13 @@
-"""Record references: which pack, which row, and the stamp that tells whether it is still that one."""
+"""Record references: which pack, which row, and a stamp that tells whether it is still that."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from .errors import PackError
 
 #: Stands for a reference without a stamp: crc32 values are below 2^32.
 NO_STAMP = -1
@@ -70,7 +65,8 @@ def _dictionary(packs: pa.Array) -> tuple[list[str], pa.Array]:
         packs = packs.cast(pa.large_string()).dictionary_encode()
     values = packs.dictionary.to_pylist()
     paths = sorted({value for value in values if value is not None})
-    codes = pa.array([None if value is None else paths.index(value) for value in values], pa.int64())
+    numbers = {path: number for number, path in enumerate(paths)}
+    codes = pa.array([numbers.get(value) for value in values], pa.int64())
     return paths, codes.take(packs.indices)
 
 
@@ -78,30 +74,3 @@ def _integers(values: pa.Array, name: str, missing: int = 0) -> npt.NDArray[np.i
     if not pa.types.is_integer(values.type):
         raise TypeError(f"record field {name} is {values.type}, expected an integer")
     return values.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
-
-
-class AllowedPacks:
-    """Which packs may be opened: all local ones, or those listed and those below listed folders.
-
-    A path outside, or one that is a URL, is a PackError.
-    """
-
-    def __init__(self, packs: Iterable[str | os.PathLike[str]] | None) -> None:
-        self._roots: list[str] | None = None
-        if packs is not None:
-            listed = [packs] if isinstance(packs, str | os.PathLike) else packs
-            self._roots = [os.path.realpath(os.fsdecode(path)) for path in listed]
-
-    def check(self, path: str) -> None:
-        """Raises PackError when the pack may not be opened."""
-        error: Any = None
-        if "://" in path:
-            error = "is not a local file"
-        elif self._roots is not None:
-            real = os.path.realpath(path)
-            inside = any(real == r or real.startswith(os.path.join(r, "")) for r in self._roots)
-            error = None if inside else "is not among the packs that were allowed"
-        if error is not None:
-            raised = PackError(f"{path}: {error}")
-            raised.pack = path
-            raise raised

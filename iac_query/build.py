@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ def build_pack(
     header_json: Mapping[str, Any],
     slide_table: pa.Table,
     index_table: pa.Table,
-    payloads: Sequence[Any],
+    payloads: Iterable[Any],
     *,
     overwrite: bool = False,
 ) -> None:
@@ -53,8 +53,9 @@ def build_pack(
     differ or the header cannot be stored exactly, TypeError for other kinds of input, and OSError
     when the file cannot be written. On any error nothing is left behind and an old file stays.
     """
-    if len(payloads) != index_table.num_rows:
-        raise ValueError(f"{len(payloads)} payloads for {index_table.num_rows} rows of index_table")
+    rows = _rows(index_table)
+    if isinstance(payloads, Sized) and len(payloads) != rows:
+        raise ValueError(f"{len(payloads)} payloads for {rows} rows of index_table")
     build_pack_streaming(
         output_path, header_json, slide_table, index_table, payloads, overwrite=overwrite
     )
@@ -159,8 +160,8 @@ def build_variable(
         codec = Codec.create(codec or Codec.NONE)
     if not streaming:
         objects = objects if isinstance(objects, Sequence) else list(objects)
-        if len(objects) != index_table.num_rows:
-            raise ValueError(f"{len(objects)} objects for {index_table.num_rows} rows")
+        if len(objects) != (rows := _rows(index_table)):
+            raise ValueError(f"{len(objects)} objects for {rows} rows of index_table")
     encoded = _encoded(codec, objects, workers)
     build_variable_from_payloads(
         output_path,
@@ -195,8 +196,7 @@ def build_variable_from_payloads(
     if codec_params:
         header["codec_params"] = dict(codec_params)
     header.update(extra_header or {})
-    build = build_pack if isinstance(payloads, Sequence) else build_pack_streaming
-    build(output_path, header, slide_table, index_table, payloads, overwrite=overwrite)
+    build_pack(output_path, header, slide_table, index_table, payloads, overwrite=overwrite)
 
 
 def build_fixed(
@@ -219,8 +219,8 @@ def build_fixed(
         raise ValueError(f"matrix has {array.ndim} dimensions, expected 2")
     if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char in "gG":
         raise TypeError(f"matrix of {array.dtype} cannot be stored")
-    if len(array) != index_table.num_rows:
-        raise ValueError(f"{len(array)} matrix rows for {index_table.num_rows} rows of index_table")
+    if len(array) != (rows := _rows(index_table)):
+        raise ValueError(f"{len(array)} matrix rows for {rows} rows of index_table")
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     header = {
         "payload_type": payload_type,
@@ -244,8 +244,10 @@ def _write(
     fill: Callable[[_native.Writer], pa.Table | None],
     overwrite: bool,
 ) -> None:
-    """Makes room for both tables, lets ``fill`` write the data, then writes what it returns as
-    index table, or the one given."""
+    """Makes room for both tables, lets ``fill`` write the data, then writes the tables.
+
+    What ``fill`` returns is the index table to write, None for the one given.
+    """
     slides = stream_bytes(_table(slide_table, "slide_table"))
     index_table = _table(index_table, "index_table")
     if not isinstance(header_json, Mapping):
@@ -266,10 +268,18 @@ def _write(
         writer.abandon()
 
 
-def _table(table: pa.Table, name: str) -> pa.Table:
+def _checked(table: pa.Table, name: str) -> pa.Table:
     if not isinstance(table, pa.Table):
         raise TypeError(f"{name} is {type(table)}, expected a pyarrow.Table")
-    return normalised(table)
+    return table
+
+
+def _table(table: pa.Table, name: str) -> pa.Table:
+    return normalised(_checked(table, name))
+
+
+def _rows(index_table: pa.Table) -> int:
+    return _checked(index_table, "index_table").num_rows
 
 
 def _with_layout(table: pa.Table, writer: _native.Writer | None = None) -> pa.Table:
@@ -285,10 +295,8 @@ def _with_layout(table: pa.Table, writer: _native.Writer | None = None) -> pa.Ta
         if len(at) > 1:
             raise ValueError(f"index_table has {len(at)} columns called {name!r}")
         column = pa.array(values)
-        if at:
-            table = table.set_column(at[0], name, column)
-        else:
-            table = table.append_column(name, column)
+        place = at[0] if at else table.num_columns
+        table = (table.set_column if at else table.add_column)(place, name, column)
     return table
 
 

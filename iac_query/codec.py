@@ -59,6 +59,8 @@ class Codec(metaclass=_CodecType):
 
         Raises ValueError for an unknown or impossible parameter, CodecError for an unknown codec.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"codec name is {name!r}, expected a str")
         if name in Codec._registered:
             return Codec._registered[name](**params)
         try:
@@ -124,9 +126,7 @@ class ByteCodec(Codec):
 
     def decode(self, payload: Any, *, max_record_bytes: int = MAX_RECORD_BYTES) -> bytes:
         """The bytes of one payload. Raises CodecError when it is damaged or above the limit."""
-        batch = self._native.decode_many(
-            [payload], 1, "raise", max_record_bytes, MAX_BATCH_BYTES
-        )
+        batch = self._native.decode_many([payload], 1, "raise", max_record_bytes, MAX_BATCH_BYTES)
         return bytes(batch.data)
 
     def decode_many(
@@ -169,7 +169,7 @@ def _create(name: str, params: dict[str, Any]) -> Codec:
 
 def is_registered(name: object) -> bool:
     """Whether a user's codec answers to ``name``."""
-    return name in Codec._registered
+    return isinstance(name, str) and name in Codec._registered
 
 
 def codec_of_header(header: Mapping[str, Any]) -> Codec:

@@ -28,6 +28,13 @@ class PackError(ValueError):
 class PackNotFoundError(PackError, FileNotFoundError):
     """There is no pack at that path."""
 
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {**self.__dict__, "errno": self.errno, "filename": self.filename}
+        return type(self), self.args, state
+
 
 class PackIndexError(PackError, IndexError):
     """A row that the pack does not have."""

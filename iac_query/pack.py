@@ -24,8 +24,8 @@ from ._options import (
 )
 from .batch import ContiguousRecordBatch
 from .build import build_fixed, build_variable, build_variable_from_payloads
-from .codec import ByteCodec, Codec, codec_of_header, is_registered
-from .errors import CodecError, PackError, RecordFailure
+from .codec import Codec, codec_of_header, is_registered
+from .errors import PackError, RecordFailure
 
 __all__ = [
     "FixedRecordPack",
@@ -143,15 +143,19 @@ class PackReader:
         """
         offsets, lengths = self.native.locate(row_array(rows, len(self)))
         whole = memoryview(self._map())
-        starts = (offsets + np.uint64(self.native.data_offset)).tolist()
-        return [
-            whole[start : start + length]
-            for start, length in zip(starts, lengths.tolist(), strict=True)
-        ]
+        starts = offsets + np.uint64(self.native.data_offset)
+        ends = starts + lengths
+        if (ends > len(whole)).any():
+            raise PackError(
+                f"{self.package_path}: file ends at byte {len(whole)}, was it truncated after it "
+                "was opened?"
+            )
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        return [whole[start:end] for start, end in spans]
 
     def read_data_span(self, offset: int, length: int) -> bytes:
         """Bytes of the data segment. Raises ValueError when they are not all inside it."""
-        if offset < 0 or length < 0:
+        if not (0 <= offset < 1 << 64 and 0 <= length < 1 << 64):
             raise ValueError(f"data span outside data segment: offset {offset}, length {length}")
         return self.native.read_data(offset, length)
 
@@ -172,7 +176,7 @@ class PackReader:
         if self._mapping is None:
             try:
                 self._mapping = mmap.mmap(self.native.descriptor, 0, access=mmap.ACCESS_READ)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise RuntimeError(f"{self.package_path}: cannot be mapped: {error}") from error
         return self._mapping
 
@@ -301,7 +305,10 @@ class VariableRecordPack:
     ) -> list[Any]:
         rows = row_array(rows, len(self._reader))
         stored = self._reader.read_payloads_contiguous(
-            rows, workers=workers, verify=verify, on_error="raise" if on_error == "raise" else "null"
+            rows,
+            workers=workers,
+            verify=verify,
+            on_error="raise" if on_error == "raise" else "null",
         )
         failures = {failure.position: failure for failure in stored.errors}
         objects: list[Any] = []
@@ -445,9 +452,7 @@ class FixedRecordPack:
         """One record: shape (dim,), the pack's dtype, read-only."""
         return np.frombuffer(self._reader.read_payload(row), dtype=self.dtype)
 
-    def read_many(
-        self, rows: Iterable[int], workers: int | None = None
-    ) -> list[npt.NDArray[Any]]:
+    def read_many(self, rows: Iterable[int], workers: int | None = None) -> list[npt.NDArray[Any]]:
         """Records in the order given: arrays of shape (dim,) and the pack's dtype."""
         return list(self.read_matrix(rows, workers))
 

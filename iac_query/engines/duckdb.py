@@ -1,3 +1,9 @@
 """Packs in DuckDB."""
-def connect(database=":memory:", **config): raise ImportError
-def load(con): raise ImportError
+
+
+def connect(database=":memory:", **config):
+    raise ImportError
+
+
+def load(con):
+    raise ImportError

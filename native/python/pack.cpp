@@ -1,6 +1,7 @@
 #include "iac/pack.h"
 
 #include "python/bindings.h"
+#include "python/source.h"
 
 namespace iac::python {
 
@@ -90,6 +91,14 @@ void bind_pack(py::module_& module) {
              return std::const_pointer_cast<Pack>(Pack::open(path));
            }),
            py::arg("path"))
+      .def_static(
+          "from_source",
+          [](py::object read, uint64_t size, std::string identity, std::string path) {
+            auto source = make_source(std::move(read), size, std::move(identity));
+            const py::gil_scoped_release release;
+            return std::const_pointer_cast<Pack>(Pack::open(std::move(source), std::move(path)));
+          },
+          py::arg("read"), py::arg("size"), py::arg("identity"), py::arg("path"))
       .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
       .def_property_readonly("identity",

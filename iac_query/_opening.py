@@ -1,0 +1,69 @@
+"""Opening the packs that references name, as far as the caller allows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from . import _native
+from .errors import PackError
+
+
+class PackOpener:
+    """Opens local packs, and those of ``storage``, an fsspec file system.
+
+    ``packs`` restricts them to files, and to what lies below folders; None allows all.
+    """
+
+    def __init__(
+        self, packs: Iterable[str | os.PathLike[str]] | None = None, storage: Any = None
+    ) -> None:
+        self._storage = storage
+        self._allowed: list[str] | None = None
+        if packs is not None:
+            listed = [packs] if isinstance(packs, str | os.PathLike) else packs
+            self._allowed = [_real(os.fsdecode(path)) for path in listed]
+
+    def open(self, path: str) -> _native.Pack:
+        """The pack at a path or URL. Raises PackError when it may not be opened or is none."""
+        if self._allowed is not None:
+            real = _real(path)
+            inside = (
+                real == one or real.startswith(f"{one.rstrip('/')}/") for one in self._allowed
+            )
+            if not any(inside):
+                raise _refused(path, "is not among the packs that were allowed")
+        if not _is_url(path):
+            return _native.Pack(os.fsencode(path))
+        if self._storage is None:
+            raise _refused(path, "is not a local file, pass storage= to open it")
+        protocols = self._storage.protocol
+        protocols = (protocols,) if isinstance(protocols, str) else protocols
+        if "::" in path or path.split("://")[0] not in protocols:
+            raise _refused(path, f"is not of the storage given, which is {protocols[0]}")
+        return _open_remote(path, self._storage)
+
+
+def _is_url(path: str) -> bool:
+    return "://" in path
+
+
+def _real(path: str) -> str:
+    return path if _is_url(path) else os.path.realpath(path)
+
+
+def _refused(path: str, reason: str) -> PackError:
+    error = PackError(f"{path}: {reason}")
+    error.pack = path
+    return error
+
+
+def _open_remote(url: str, storage: Any) -> _native.Pack:
+    path = storage._strip_protocol(url)
+    size = storage.info(path)["size"]
+
+    def read(offset: int, length: int) -> bytes:
+        return storage.cat_file(path, start=offset, end=offset + length)
+
+    return _native.Pack.from_source(read, size, f"{url}:{size}", url)

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from packs import payloads_of, write_pack
+
+# Examples are the same in every run, and a slow machine is not an error.
+settings.register_profile(
+    "suite",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("suite")
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    """A pack of ten raw records."""
+    return write_pack(tmp_path / "ten.iac", payloads_of(10))
