@@ -1,9 +1,6 @@
 # The DuckDB extension: a shared library with DuckDB's footer, installed beside the Python module.
 
 file(GLOB extension_sources CONFIGURE_DEPENDS extension/*.cpp)
-if(NOT extension_sources)
-  return()
-endif()
 
 if(APPLE)
   set(duckdb_platform osx)

@@ -26,6 +26,7 @@ target_include_directories(nanoarrow SYSTEM PUBLIC
 # Writing streams: only the native tests do it in C++.
 if(IAC_TESTS)
   add_library(nanoarrow_writer STATIC EXCLUDE_FROM_ALL
+    ${nanoarrow_tree}/nanoarrow/ipc/codecs.c ${nanoarrow_tree}/nanoarrow/ipc/decoder.c
     ${nanoarrow_tree}/nanoarrow/ipc/encoder.c ${nanoarrow_tree}/nanoarrow/ipc/writer.c
     ${flatcc_tree}/src/runtime/builder.c ${flatcc_tree}/src/runtime/emitter.c
     ${flatcc_tree}/src/runtime/refmap.c)

@@ -69,9 +69,8 @@ template <class Offset>
 void fill_offset_lists(const ValueType& type, const ArrowArrayView& view, const Rows& rows,
                        duckdb_vector vector) {
   const auto* offsets = static_cast<const Offset*>(view.buffer_views[1].data.data);
-  fill_lists(type, view, rows, vector, [&](int64_t row) {
-    return Range{offsets[row], offsets[row + 1] - offsets[row]};
-  });
+  fill_lists(type, view, rows, vector,
+             [&](int64_t row) { return Range{offsets[row], offsets[row + 1] - offsets[row]}; });
 }
 
 template <class Offset>

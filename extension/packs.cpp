@@ -72,10 +72,9 @@ class PackCache {
     uint64_t bytes = 0;
     for (const auto& [path, entry] : packs_) bytes += table_bytes(*entry.pack);
     while (packs_.size() > 1 && (packs_.size() > max_open_packs || bytes > max_table_bytes)) {
-      const auto oldest =
-          std::min_element(packs_.begin(), packs_.end(), [](const auto& a, const auto& b) {
-            return a.second.last_use < b.second.last_use;
-          });
+      const auto oldest = std::min_element(
+          packs_.begin(), packs_.end(),
+          [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
       bytes -= table_bytes(*oldest->second.pack);
       packs_.erase(oldest);
     }

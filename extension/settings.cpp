@@ -12,21 +12,20 @@ static Value setting(duckdb_client_context context, const char* name) {
   return Value(duckdb_client_context_get_config_option(context, name, &scope));
 }
 
-static int64_t integer_setting(duckdb_client_context context, const char* name,
-                               int64_t otherwise) {
+static int64_t integer_setting(duckdb_client_context context, const char* name, int64_t otherwise) {
   const Value value = setting(context, name);
   if (!value || duckdb_is_null_value(value.get())) return otherwise;
   return duckdb_get_int64(value.get());
 }
 
 uint64_t max_batch_bytes(duckdb_client_context context) {
-  const int64_t bytes =
-      integer_setting(context, max_batch_bytes_setting, default_max_batch_bytes);
+  const int64_t bytes = integer_setting(context, max_batch_bytes_setting, default_max_batch_bytes);
   return static_cast<uint64_t>(std::max<int64_t>(bytes, 1));
 }
 
 unsigned duckdb_threads(duckdb_client_context context) {
-  return static_cast<unsigned>(std::clamp<int64_t>(integer_setting(context, "threads", 1), 1, 4096));
+  return static_cast<unsigned>(
+      std::clamp<int64_t>(integer_setting(context, "threads", 1), 1, 4096));
 }
 
 std::string text_setting(duckdb_client_context context, const char* name) {

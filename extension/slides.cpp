@@ -51,8 +51,8 @@ SlideLookup::SlideLookup(const Pack& pack, std::optional<SlideKey> key) : is_bro
       if (ArrowArrayViewIsNull(&view, i)) continue;
       if (rows_.emplace(key_at(view, i), row).second) continue;
       throw Error(Error::Kind::pack, std::string("slide table: two rows have the same ") +
-                                         slides.field(key->slide_column).name + ", the second is row " +
-                                         std::to_string(row));
+                                         slides.field(key->slide_column).name +
+                                         ", the second is row " + std::to_string(row));
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "vectors.h"
 
@@ -12,44 +13,41 @@ namespace {
 // so that DuckDB takes them in one piece. A string that follows itself is kept once.
 template <class Text>
 void gather(const ArrowArrayView& view, const Rows& rows, duckdb_vector vector, Text text) {
+  struct LongString {
+    size_t slot;
+    size_t offset;
+    uint32_t length;
+  };
   std::string piece;
-  uint64_t total = 0;
-  for (const bool copying : {false, true}) {
-    if (copying && total <= UINT32_MAX) piece.reserve(total);
-    if (copying && total > UINT32_MAX) break;
-    int64_t last = -1;
-    for (size_t i = 0; i < rows.count(); ++i) {
-      if (rows[i] == last || is_null(view, rows[i])) continue;
-      last = rows[i];
-      const std::string_view value = text(last);
-      if (value.size() <= inline_bytes) continue;
-      if (copying) piece += value;
-      total += copying ? 0 : value.size();
+  std::vector<LongString> long_strings;
+  duckdb_string_t* out = strings_of(vector);
+  int64_t last_long = -1;
+  for (size_t i = 0; i < rows.count(); ++i) {
+    out[i] = {};
+    if (is_null(view, rows[i])) continue;
+    const std::string_view value = text(rows[i]);
+    const uint32_t length = checked_length(value.size());
+    if (length <= inline_bytes) {
+      out[i] = string_header(value.data(), length, nullptr);
+    } else if (rows[i] == last_long) {
+      long_strings.push_back({i, long_strings.back().offset, length});
+    } else {
+      long_strings.push_back({i, piece.size(), length});
+      piece += value;
+      last_long = rows[i];
     }
   }
-  const bool in_pieces = total > UINT32_MAX;
-  const char* kept =
-      piece.empty() ? nullptr : keep_bytes(vector, 0, piece.data(), piece.size());
-  duckdb_string_t* out = strings_of(vector);
-  int64_t last = -1;
-  for (size_t i = 0; i < rows.count(); ++i) {
-    const int64_t row = rows[i];
-    if (is_null(view, row)) {
-      out[i] = {};
-    } else if (row == last) {
-      out[i] = out[i - 1];
-      continue;
+  if (long_strings.empty()) return;
+  const bool in_one_piece = piece.size() <= UINT32_MAX;
+  const char* kept = in_one_piece
+                         ? keep_bytes(vector, long_strings.front().slot, piece.data(), piece.size())
+                         : nullptr;
+  for (const auto& [slot, offset, length] : long_strings) {
+    if (in_one_piece) {
+      out[slot] = string_header(kept + offset, length, kept + offset);
     } else {
-      const std::string_view value = text(row);
-      const uint32_t length = checked_length(value.size());
-      if (in_pieces) {
-        duckdb_unsafe_vector_assign_string_element_len(vector, i, value.data(), length);
-      } else {
-        out[i] = string_header(value.data(), length, kept);
-        if (length > inline_bytes) kept += length;
-      }
+      keep_bytes(vector, slot, piece.data() + offset, length);
     }
-    last = row;
   }
 }
 

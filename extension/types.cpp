@@ -3,7 +3,6 @@
 #include <iac/error.h>
 
 #include <algorithm>
-#include <string_view>
 
 namespace iac::duckdb {
 namespace {
@@ -24,10 +23,14 @@ ValueType simple(duckdb_type id, ValueType::Fill* fill) {
 
 int64_t units_a_second(ArrowTimeUnit unit) {
   switch (unit) {
-    case NANOARROW_TIME_UNIT_SECOND: return 1;
-    case NANOARROW_TIME_UNIT_MILLI: return 1'000;
-    case NANOARROW_TIME_UNIT_MICRO: return 1'000'000;
-    default: return 1'000'000'000;
+    case NANOARROW_TIME_UNIT_SECOND:
+      return 1;
+    case NANOARROW_TIME_UNIT_MILLI:
+      return 1'000;
+    case NANOARROW_TIME_UNIT_MICRO:
+      return 1'000'000;
+    default:
+      return 1'000'000'000;
   }
 }
 
@@ -42,12 +45,12 @@ ValueType in_microseconds(duckdb_type id, ValueType::Fill* fill, ArrowTimeUnit u
 }
 
 ValueType time_type(const ArrowSchemaView& view) {
-  ValueType type = view.time_unit == NANOARROW_TIME_UNIT_NANO
-                       ? simple(DUCKDB_TYPE_TIME_NS, fill_time64)
-                       : in_microseconds(
-                             DUCKDB_TYPE_TIME,
-                             view.type == NANOARROW_TYPE_TIME32 ? fill_time32 : fill_time64,
-                             view.time_unit);
+  ValueType type =
+      view.time_unit == NANOARROW_TIME_UNIT_NANO
+          ? simple(DUCKDB_TYPE_TIME_NS, fill_time64)
+          : in_microseconds(DUCKDB_TYPE_TIME,
+                            view.type == NANOARROW_TYPE_TIME32 ? fill_time32 : fill_time64,
+                            view.time_unit);
   type.limit = seconds_a_day * units_a_second(view.time_unit);
   return type;
 }
@@ -57,10 +60,14 @@ ValueType timestamp_type(const ArrowSchemaView& view) {
     return in_microseconds(DUCKDB_TYPE_TIMESTAMP_TZ, fill_timestamp_tz, view.time_unit);
   }
   switch (view.time_unit) {
-    case NANOARROW_TIME_UNIT_SECOND: return simple(DUCKDB_TYPE_TIMESTAMP_S, fill_64_bits);
-    case NANOARROW_TIME_UNIT_MILLI: return simple(DUCKDB_TYPE_TIMESTAMP_MS, fill_64_bits);
-    case NANOARROW_TIME_UNIT_MICRO: return simple(DUCKDB_TYPE_TIMESTAMP, fill_64_bits);
-    default: return simple(DUCKDB_TYPE_TIMESTAMP_NS, fill_64_bits);
+    case NANOARROW_TIME_UNIT_SECOND:
+      return simple(DUCKDB_TYPE_TIMESTAMP_S, fill_64_bits);
+    case NANOARROW_TIME_UNIT_MILLI:
+      return simple(DUCKDB_TYPE_TIMESTAMP_MS, fill_64_bits);
+    case NANOARROW_TIME_UNIT_MICRO:
+      return simple(DUCKDB_TYPE_TIMESTAMP, fill_64_bits);
+    default:
+      return simple(DUCKDB_TYPE_TIMESTAMP_NS, fill_64_bits);
   }
 }
 
@@ -98,8 +105,8 @@ ValueType fixed_list_type(const ArrowSchema& field, int64_t size) {
   if (size < 1 || size > max_array_size) {
     type = list_of(std::move(child), fill_fixed_list_as_list);
   } else {
-    type.logical = LogicalType(
-        duckdb_create_array_type(child.logical.get(), static_cast<idx_t>(size)));
+    type.logical =
+        LogicalType(duckdb_create_array_type(child.logical.get(), static_cast<idx_t>(size)));
     type.fill = fill_array;
     type.children.push_back(std::move(child));
   }
@@ -164,14 +171,12 @@ ValueType map_type(const ArrowSchema& field) {
   require(entries);
   require(entries.children[0]);
   ValueType type;
-  type.logical = LogicalType(duckdb_create_map_type(entries.children[0].logical.get(),
-                                                    entries.children[1].logical.get()));
+  type.logical = LogicalType(
+      duckdb_create_map_type(entries.children[0].logical.get(), entries.children[1].logical.get()));
   type.fill = fill_list;
   type.children.push_back(std::move(entries));
   return type;
 }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 }  // namespace
 
@@ -181,31 +186,55 @@ ValueType value_type(const ArrowSchema& field) {
   ArrowError error;
   if (ArrowSchemaViewInit(&view, &field, &error) != NANOARROW_OK) throw unsupported(error.message);
   switch (view.type) {
-    case NANOARROW_TYPE_NA: return simple(DUCKDB_TYPE_SQLNULL, fill_null);
-    case NANOARROW_TYPE_BOOL: return simple(DUCKDB_TYPE_BOOLEAN, fill_bool);
-    case NANOARROW_TYPE_INT8: return simple(DUCKDB_TYPE_TINYINT, fill_8_bits);
-    case NANOARROW_TYPE_INT16: return simple(DUCKDB_TYPE_SMALLINT, fill_16_bits);
-    case NANOARROW_TYPE_INT32: return simple(DUCKDB_TYPE_INTEGER, fill_32_bits);
-    case NANOARROW_TYPE_INT64: return simple(DUCKDB_TYPE_BIGINT, fill_64_bits);
-    case NANOARROW_TYPE_UINT8: return simple(DUCKDB_TYPE_UTINYINT, fill_8_bits);
-    case NANOARROW_TYPE_UINT16: return simple(DUCKDB_TYPE_USMALLINT, fill_16_bits);
-    case NANOARROW_TYPE_UINT32: return simple(DUCKDB_TYPE_UINTEGER, fill_32_bits);
-    case NANOARROW_TYPE_UINT64: return simple(DUCKDB_TYPE_UBIGINT, fill_64_bits);
-    case NANOARROW_TYPE_HALF_FLOAT: return simple(DUCKDB_TYPE_FLOAT, fill_half_float);
-    case NANOARROW_TYPE_FLOAT: return simple(DUCKDB_TYPE_FLOAT, fill_32_bits);
-    case NANOARROW_TYPE_DOUBLE: return simple(DUCKDB_TYPE_DOUBLE, fill_64_bits);
-    case NANOARROW_TYPE_STRING: return simple(DUCKDB_TYPE_VARCHAR, fill_string);
-    case NANOARROW_TYPE_LARGE_STRING: return simple(DUCKDB_TYPE_VARCHAR, fill_large_string);
-    case NANOARROW_TYPE_STRING_VIEW: return simple(DUCKDB_TYPE_VARCHAR, fill_string_view);
-    case NANOARROW_TYPE_BINARY: return simple(DUCKDB_TYPE_BLOB, fill_string);
-    case NANOARROW_TYPE_LARGE_BINARY: return simple(DUCKDB_TYPE_BLOB, fill_large_string);
-    case NANOARROW_TYPE_BINARY_VIEW: return simple(DUCKDB_TYPE_BLOB, fill_string_view);
-    case NANOARROW_TYPE_FIXED_SIZE_BINARY: return fixed_binary_type(view);
-    case NANOARROW_TYPE_DATE32: return simple(DUCKDB_TYPE_DATE, fill_32_bits);
-    case NANOARROW_TYPE_DATE64: return simple(DUCKDB_TYPE_DATE, fill_date64);
+    case NANOARROW_TYPE_NA:
+      return simple(DUCKDB_TYPE_SQLNULL, fill_null);
+    case NANOARROW_TYPE_BOOL:
+      return simple(DUCKDB_TYPE_BOOLEAN, fill_bool);
+    case NANOARROW_TYPE_INT8:
+      return simple(DUCKDB_TYPE_TINYINT, fill_8_bits);
+    case NANOARROW_TYPE_INT16:
+      return simple(DUCKDB_TYPE_SMALLINT, fill_16_bits);
+    case NANOARROW_TYPE_INT32:
+      return simple(DUCKDB_TYPE_INTEGER, fill_32_bits);
+    case NANOARROW_TYPE_INT64:
+      return simple(DUCKDB_TYPE_BIGINT, fill_64_bits);
+    case NANOARROW_TYPE_UINT8:
+      return simple(DUCKDB_TYPE_UTINYINT, fill_8_bits);
+    case NANOARROW_TYPE_UINT16:
+      return simple(DUCKDB_TYPE_USMALLINT, fill_16_bits);
+    case NANOARROW_TYPE_UINT32:
+      return simple(DUCKDB_TYPE_UINTEGER, fill_32_bits);
+    case NANOARROW_TYPE_UINT64:
+      return simple(DUCKDB_TYPE_UBIGINT, fill_64_bits);
+    case NANOARROW_TYPE_HALF_FLOAT:
+      return simple(DUCKDB_TYPE_FLOAT, fill_half_float);
+    case NANOARROW_TYPE_FLOAT:
+      return simple(DUCKDB_TYPE_FLOAT, fill_32_bits);
+    case NANOARROW_TYPE_DOUBLE:
+      return simple(DUCKDB_TYPE_DOUBLE, fill_64_bits);
+    case NANOARROW_TYPE_STRING:
+      return simple(DUCKDB_TYPE_VARCHAR, fill_string);
+    case NANOARROW_TYPE_LARGE_STRING:
+      return simple(DUCKDB_TYPE_VARCHAR, fill_large_string);
+    case NANOARROW_TYPE_STRING_VIEW:
+      return simple(DUCKDB_TYPE_VARCHAR, fill_string_view);
+    case NANOARROW_TYPE_BINARY:
+      return simple(DUCKDB_TYPE_BLOB, fill_string);
+    case NANOARROW_TYPE_LARGE_BINARY:
+      return simple(DUCKDB_TYPE_BLOB, fill_large_string);
+    case NANOARROW_TYPE_BINARY_VIEW:
+      return simple(DUCKDB_TYPE_BLOB, fill_string_view);
+    case NANOARROW_TYPE_FIXED_SIZE_BINARY:
+      return fixed_binary_type(view);
+    case NANOARROW_TYPE_DATE32:
+      return simple(DUCKDB_TYPE_DATE, fill_32_bits);
+    case NANOARROW_TYPE_DATE64:
+      return simple(DUCKDB_TYPE_DATE, fill_date64);
     case NANOARROW_TYPE_TIME32:
-    case NANOARROW_TYPE_TIME64: return time_type(view);
-    case NANOARROW_TYPE_TIMESTAMP: return timestamp_type(view);
+    case NANOARROW_TYPE_TIME64:
+      return time_type(view);
+    case NANOARROW_TYPE_TIMESTAMP:
+      return timestamp_type(view);
     case NANOARROW_TYPE_DURATION:
       return in_microseconds(DUCKDB_TYPE_INTERVAL, fill_duration, view.time_unit);
     case NANOARROW_TYPE_INTERVAL_MONTHS:
@@ -214,21 +243,33 @@ ValueType value_type(const ArrowSchema& field) {
       return simple(DUCKDB_TYPE_INTERVAL, fill_interval_day_time);
     case NANOARROW_TYPE_INTERVAL_MONTH_DAY_NANO:
       return simple(DUCKDB_TYPE_INTERVAL, fill_interval_month_day_nano);
-    case NANOARROW_TYPE_DECIMAL32: return decimal_type(view, fill_decimal32);
-    case NANOARROW_TYPE_DECIMAL64: return decimal_type(view, fill_decimal64);
-    case NANOARROW_TYPE_DECIMAL128: return decimal_type(view, fill_decimal128);
-    case NANOARROW_TYPE_LIST: return list_of(value_type(*field.children[0]), fill_list);
-    case NANOARROW_TYPE_LARGE_LIST: return list_of(value_type(*field.children[0]), fill_large_list);
-    case NANOARROW_TYPE_LIST_VIEW: return list_of(value_type(*field.children[0]), fill_list_view);
+    case NANOARROW_TYPE_DECIMAL32:
+      return decimal_type(view, fill_decimal32);
+    case NANOARROW_TYPE_DECIMAL64:
+      return decimal_type(view, fill_decimal64);
+    case NANOARROW_TYPE_DECIMAL128:
+      return decimal_type(view, fill_decimal128);
+    case NANOARROW_TYPE_LIST:
+      return list_of(value_type(*field.children[0]), fill_list);
+    case NANOARROW_TYPE_LARGE_LIST:
+      return list_of(value_type(*field.children[0]), fill_large_list);
+    case NANOARROW_TYPE_LIST_VIEW:
+      return list_of(value_type(*field.children[0]), fill_list_view);
     case NANOARROW_TYPE_LARGE_LIST_VIEW:
       return list_of(value_type(*field.children[0]), fill_large_list_view);
-    case NANOARROW_TYPE_FIXED_SIZE_LIST: return fixed_list_type(field, view.fixed_size);
-    case NANOARROW_TYPE_STRUCT: return struct_type(field);
-    case NANOARROW_TYPE_MAP: return map_type(field);
+    case NANOARROW_TYPE_FIXED_SIZE_LIST:
+      return fixed_list_type(field, view.fixed_size);
+    case NANOARROW_TYPE_STRUCT:
+      return struct_type(field);
+    case NANOARROW_TYPE_MAP:
+      return map_type(field);
     case NANOARROW_TYPE_SPARSE_UNION:
-    case NANOARROW_TYPE_DENSE_UNION: return union_type(field);
-    case NANOARROW_TYPE_RUN_END_ENCODED: return encoded(*field.children[1], fill_run_ends);
-    default: throw unsupported(ArrowTypeString(view.type));
+    case NANOARROW_TYPE_DENSE_UNION:
+      return union_type(field);
+    case NANOARROW_TYPE_RUN_END_ENCODED:
+      return encoded(*field.children[1], fill_run_ends);
+    default:
+      throw unsupported(ArrowTypeString(view.type));
   }
 }
 
@@ -247,17 +288,19 @@ std::string type_text(const ArrowSchema& field) {
   return text;
 }
 
+std::string lower_case(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
 std::string UniqueNames::add(std::string name, size_t position) {
   if (name.empty()) name = "v" + std::to_string(position);
-  const auto lowered = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), lower);
-    return text;
-  };
   std::string unique = name;
-  for (size_t n = 1; taken_.contains(lowered(unique)); ++n) {
+  for (size_t n = 1; !taken_.insert(lower_case(unique)).second; ++n) {
     unique = name + "_" + std::to_string(n);
   }
-  taken_.insert(lowered(unique));
   return unique;
 }
 

@@ -14,6 +14,9 @@ ValueType value_type(const ArrowSchema& field);
 // The Arrow type as text, nested ones in full: equal for fields whose values are read alike.
 std::string type_text(const ArrowSchema& field);
 
+// As DuckDB compares names: letters beyond ASCII stay as they are.
+std::string lower_case(std::string text);
+
 // Names that differ from each other also when case is ignored: those that came later get _1, _2
 // and so on, as DuckDB's own readers do it. An empty name becomes v0, v1 by its position.
 class UniqueNames {

@@ -29,8 +29,8 @@ bool copy_validity(const ArrowArrayView& view, const Rows& rows, duckdb_vector v
   for (size_t i = 0; i < rows.count(); i += word_bits) {
     const size_t count = std::min(word_bits, rows.count() - i);
     const uint64_t used = count == word_bits ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
-    const uint64_t bits = load_bits(bitmap.data.as_uint8, bitmap.size_bytes,
-                                    rows.first() + static_cast<int64_t>(i));
+    const uint64_t bits =
+        load_bits(bitmap.data.as_uint8, bitmap.size_bytes, rows.first() + static_cast<int64_t>(i));
     if ((bits & used) == used) continue;
     if (mask == nullptr) {
       duckdb_vector_ensure_validity_writable(vector);
@@ -58,8 +58,8 @@ bool gather_validity(const ArrowArrayView& view, const Rows& rows, duckdb_vector
 
 bool fill_validity(const ValueType& type, const ArrowArrayView& view, const Rows& rows,
                    duckdb_vector vector) {
-  const bool any = rows.contiguous() ? copy_validity(view, rows, vector)
-                                     : gather_validity(view, rows, vector);
+  const bool any =
+      rows.contiguous() ? copy_validity(view, rows, vector) : gather_validity(view, rows, vector);
   if (any && type.required) {
     throw Error(Error::Kind::pack, "a map has a NULL key, which DuckDB's maps cannot have");
   }

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from . import _native
 from ._kinds import KINDS, Kind, PackKind
 from ._opening import PackOpener
-from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, worker_count
+from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, checked_on_error, worker_count
 from ._references import NO_STAMP, References, read_references
 from .errors import CodecError, PackError, RecordFailure, StaleReferenceError
 
@@ -61,8 +61,7 @@ def decode(
     """
     if as_ is not None and as_ not in KINDS:
         raise ValueError(f"as_ is {as_!r}, expected one of {', '.join(KINDS)}")
-    if on_error not in ("raise", "null", "skip"):
-        raise ValueError(f"on_error is {on_error!r}, expected 'raise', 'null' or 'skip'")
+    checked_on_error(on_error)
     table = _as_table(result)
     if column not in table.column_names:
         raise KeyError(f"no column {column!r}, there are {table.column_names}")

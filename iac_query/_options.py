@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Literal
 
@@ -31,6 +32,12 @@ def worker_count(workers: int | None) -> int:
     return min(int(workers), 1 << 16)
 
 
+def checked_on_error(on_error: str) -> None:
+    """Raises ValueError for a rule that does not exist."""
+    if on_error not in ("raise", "null", "skip"):
+        raise ValueError(f"on_error is {on_error!r}, expected 'raise', 'null' or 'skip'")
+
+
 def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:
     """Rows as an int64 array, negative ones counted from the end of ``count`` rows.
 
@@ -41,12 +48,11 @@ def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:
         if any(isinstance(row, bool) for row in rows):
             raise TypeError("rows are integers, not bools")
     array = np.asarray(rows)
-    if array.dtype == object and any(
-        isinstance(row, int) and row.bit_length() > 63 for row in rows
-    ):
-        raise OverflowError("row does not fit in 64 bits")
     if array.size == 0:
         return np.empty(0, dtype=np.int64)
+    if array is not rows and array.ndim == 1 and array.dtype.kind in "fO":
+        # Integers of several widths or beyond 64 bits, or something else.
+        array = np.array([operator.index(row) for row in rows], dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"rows are a flat sequence of integers, not {array.dtype}, {array.ndim}-D")
     if array.dtype == np.uint64 and int(array.max()) > np.iinfo(np.int64).max:

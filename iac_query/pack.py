@@ -18,6 +18,7 @@ from ._options import (
     MAX_BATCH_BYTES,
     MAX_RECORD_BYTES,
     OnError,
+    checked_on_error,
     row_array,
     row_number,
     worker_count,
@@ -25,7 +26,7 @@ from ._options import (
 from .batch import ContiguousRecordBatch
 from .build import build_fixed, build_variable, build_variable_from_payloads
 from .codec import Codec, codec_of_header, is_registered
-from .errors import PackError, RecordFailure
+from .errors import CodecError, PackError, RecordFailure
 
 __all__ = [
     "FixedRecordPack",
@@ -95,11 +96,27 @@ class PackReader:
 
     def read_slide_table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Columns of the slide table, only those asked for. Raises KeyError for an unknown one."""
-        return _table(self.native, "slide", columns)
+        return self._table("slide", columns)
 
     def read_index_table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Columns of the index table, only those asked for. Raises KeyError for an unknown one."""
-        return _table(self.native, "index", columns)
+        return self._table("index", columns)
+
+    def _table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        capsule = self.native.table(name, None if columns is None else list(columns))
+        try:
+            return pa.RecordBatchReader._import_from_c_capsule(capsule).read_all()
+        except pa.ArrowInvalid as error:
+            if "delta dictionaries" in str(error):
+                return self._table_with_deltas(name, columns)
+            raise PackError(f"{self.package_path}: {error}") from error
+
+    def _table_with_deltas(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """A table by pyarrow, for the one thing in tables that the core does not know."""
+        start, length = (self.header[f"{name}_table_{field}"] for field in ("offset", "length"))
+        table = pa.ipc.open_stream(os.pread(self.native.descriptor, length, start)).read_all()
+        table.validate(full=True)
+        return table if columns is None else table.select(list(columns))
 
     def read_payload(self, row: int, *, verify: bool = True) -> bytes:
         """The stored bytes of one row; negative rows count from the end."""
@@ -265,7 +282,7 @@ class VariableRecordPack:
     ) -> Any:
         """One row, decoded: bytes, or what a registered codec makes."""
         if is_registered(self.header.get("codec")):
-            return self.codec.decode(self.read_bytes(row, verify=verify))
+            return self._read_registered([row], 1, verify, "raise", None)[0]
         number = row_number(row, len(self._reader))
         return self._reader.native.read_one(number, True, verify, max_record_bytes)
 
@@ -303,6 +320,7 @@ class VariableRecordPack:
         on_error: OnError,
         report: list[RecordFailure] | None,
     ) -> list[Any]:
+        checked_on_error(on_error)
         rows = row_array(rows, len(self._reader))
         stored = self._reader.read_payloads_contiguous(
             rows,
@@ -317,17 +335,22 @@ class VariableRecordPack:
             if payload is not None:
                 try:
                     decoded = self.codec.decode(bytes(payload))
-                except Exception as error:
+                except Exception as cause:
+                    error = self._decode_error(int(rows[position]), cause)
                     if on_error == "raise":
-                        raise
-                    failures[position] = RecordFailure(
-                        position, str(self._reader.package_path), int(rows[position]), error
-                    )
+                        raise error from cause
+                    failures[position] = RecordFailure.of(position, error)
             if position not in failures or on_error == "null":
                 objects.append(decoded)
         if report is not None:
             report.extend(failures[position] for position in sorted(failures))
         return objects
+
+    def _decode_error(self, row: int, cause: Exception) -> CodecError:
+        path = str(self._reader.package_path)
+        error = CodecError(f"{path}: row {row}: codec {self.codec.name}: {type(cause).__name__}")
+        error.pack, error.row, error.__cause__ = path, row, cause
+        return error
 
     def read_many_contiguous(
         self,
@@ -354,7 +377,7 @@ class VariableRecordPack:
         and TypeError for a codec that does not decode to bytes.
         """
         if is_registered(self.header.get("codec")):
-            return self._decode_contiguous(rows, workers, verify)
+            return self._decode_contiguous(rows, workers, verify, on_error, report)
         batch = self._reader.native.read(
             row_array(rows, len(self._reader)),
             True,
@@ -367,16 +390,34 @@ class VariableRecordPack:
         return _reported(ContiguousRecordBatch.from_native(batch, on_error), report)
 
     def _decode_contiguous(
-        self, rows: Iterable[int], workers: int | None, verify: bool
+        self,
+        rows: Iterable[int],
+        workers: int | None,
+        verify: bool,
+        on_error: OnError,
+        report: list[RecordFailure] | None,
     ) -> ContiguousRecordBatch:
-        objects = self.read_many(rows, workers, verify=verify)
+        rows = row_array(rows, len(self._reader))
+        failures: list[RecordFailure] = []
+        objects = self._read_registered(rows, workers, verify, on_error, failures)
+        present = np.ones(len(rows), dtype=bool)
+        present[[failure.position for failure in failures]] = False
+        nulls = on_error == "null" and len(failures) > 0
+        if nulls:
+            objects = [obj if here else b"" for obj, here in zip(objects, present, strict=True)]
         for obj in objects:
             if not isinstance(obj, bytes | bytearray | memoryview):
                 raise TypeError(f"codec {self.codec.name} decodes to {type(obj)}, not to bytes")
-        lengths = [len(obj) for obj in objects]
-        return ContiguousRecordBatch(
-            b"".join(objects), np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)])
+        offsets = np.zeros(len(objects) + 1, dtype=np.uint64)
+        offsets[1:] = np.cumsum([len(obj) for obj in objects])
+        batch = ContiguousRecordBatch(
+            b"".join(objects),
+            offsets,
+            validity=np.packbits(present, bitorder="little").tobytes() if nulls else None,
+            errors=failures,
+            positions=np.flatnonzero(present) if on_error == "skip" else None,
         )
+        return _reported(batch, report)
 
     def close(self) -> None:
         """Lets go of the file."""
@@ -515,11 +556,6 @@ def iter_payloads(package_path: PathLike, *, verify: bool = True) -> Iterator[by
     with PackReader(package_path) as reader:
         for row in range(len(reader)):
             yield reader.read_payload(row, verify=verify)
-
-
-def _table(native: _native.Pack, name: str, columns: Sequence[str] | None) -> pa.Table:
-    capsule = native.table(name, None if columns is None else list(columns))
-    return pa.RecordBatchReader._import_from_c_capsule(capsule).read_all()
 
 
 def _reported(

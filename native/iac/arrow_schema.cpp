@@ -199,6 +199,10 @@ class Decoder {
     if (name != nullptr && !is_utf8(as_bytes(name, flatbuffers_string_len(name)))) {
       throw bad("column name is not UTF-8");
     }
+    // Names end at a NUL in the C data interface.
+    if (name != nullptr && std::strlen(name) != flatbuffers_string_len(name)) {
+      throw bad("column name '" + std::string(name) + "' goes on behind a NUL");
+    }
     ArrowSchemaInit(schema);
     check(ArrowSchemaSetName(schema, name != nullptr ? name : ""));
     metadata(schema, FB(Field_custom_metadata(field)));

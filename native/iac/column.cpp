@@ -323,19 +323,25 @@ void check_more(const ArrowArrayView& view) {
   for (int64_t i = 0; i < view.n_children; ++i) check_more(*view.children[i]);
 }
 
-// What would overflow inside nanoarrow's validation. Lengths are below 2^40 (node_at).
+// What nanoarrow's validation would stumble over: products that overflow, and the sizes of list
+// views, which it reads without asking whether they are there. Lengths are below 2^40 (node_at).
 void check_before(const ArrowArrayView& view) {
+  const int64_t bits = view.layout.element_size_bits[1];
+  if (bits > 0 && view.length > (INT64_MAX - 7) / bits) throw bad("impossible column length");
   if (view.storage_type == NANOARROW_TYPE_FIXED_SIZE_LIST) {
     const int64_t size = view.layout.child_size_elements;
     if (size < 0 || (size > 0 && view.length > view.children[0]->length / size)) {
       throw bad("fixed-size list longer than its child");
     }
   }
-  if (view.storage_type == NANOARROW_TYPE_LARGE_LIST_VIEW && view.length > 0 &&
-      view.buffer_views[1].size_bytes >= view.length * 8 &&
-      view.buffer_views[2].size_bytes >= view.length * 8) {
+  const bool large = view.storage_type == NANOARROW_TYPE_LARGE_LIST_VIEW;
+  if (large || view.storage_type == NANOARROW_TYPE_LIST_VIEW) {
+    const int64_t needed = view.length * (large ? 8 : 4);
+    if (view.buffer_views[1].size_bytes < needed || view.buffer_views[2].size_bytes < needed) {
+      throw bad("list view without its offsets or sizes");
+    }
     const auto limit = view.children[0]->length;
-    for (int64_t i = 0; i < view.length; ++i) {
+    for (int64_t i = 0; large && i < view.length; ++i) {
       if (view.buffer_views[1].data.as_int64[i] > limit ||
           view.buffer_views[2].data.as_int64[i] > limit) {
         throw bad("list view outside its child");

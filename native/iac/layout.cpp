@@ -58,12 +58,14 @@ Layout::LayoutColumn Layout::find(const char* name, std::initializer_list<ArrowT
                                        ", expected " + ArrowTypeString(*types.begin()));
   }
   index_->require_no_nulls(*column);
-  return {*column, static_cast<size_t>(view.layout.element_size_bits[1] / 8), true};
+  const bool is_signed = view.type == NANOARROW_TYPE_INT8 || view.type == NANOARROW_TYPE_INT16 ||
+                         view.type == NANOARROW_TYPE_INT32 || view.type == NANOARROW_TYPE_INT64;
+  return {*column, static_cast<size_t>(view.layout.element_size_bits[1] / 8), true, is_signed};
 }
 
-uint8_t Layout::codec_position(uint64_t id) const {
+uint8_t Layout::codec_position(int64_t id) const {
   for (size_t i = 0; i < record_codecs_.size(); ++i) {
-    if (static_cast<uint64_t>(record_codecs_[i].id) == id) return static_cast<uint8_t>(i);
+    if (record_codecs_[i].id == id) return static_cast<uint8_t>(i);
   }
   return unknown_codec;
 }
@@ -91,7 +93,11 @@ void Layout::load(int64_t first_block, int64_t count, Blocks& out) const {
   fill(offset_, &Block::offset, same);
   fill(length_, &Block::length, narrow);
   fill(crc32_, &Block::crc32, narrow);
-  fill(codec_id_, &Block::codec, [this](uint64_t id) { return codec_position(id); });
+  // At most 32 bits wide, so that zero extension leaves room for the sign.
+  const size_t unused = codec_id_.is_signed ? 64 - codec_id_.width * 8 : 0;
+  fill(codec_id_, &Block::codec, [this, unused](uint64_t id) {
+    return codec_position(static_cast<int64_t>(id << unused) >> unused);
+  });
   for (int64_t i = 0; i < count; ++i) out[first_block + i] = blocks[static_cast<size_t>(i)];
 }
 

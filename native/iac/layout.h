@@ -57,12 +57,13 @@ class Layout {
     size_t column = 0;
     size_t width = 0;
     bool present = false;
+    bool is_signed = false;
   };
 
   LayoutColumn find(const char* name, std::initializer_list<ArrowType> types) const;
   void load(int64_t first_block, int64_t count, Blocks& out) const;
   Blocks blocks_for(std::span<const int64_t> rows) const;
-  uint8_t codec_position(uint64_t id) const;
+  uint8_t codec_position(int64_t id) const;
 
   std::shared_ptr<const Table> index_;
   Kind kind_ = Kind::none;

@@ -23,6 +23,7 @@ static Error exists(const std::string& path) {
 
 OutputFile::OutputFile(const std::string& path, bool overwrite)
     : path_(path), overwrite_(overwrite), generation_(fork_generation()) {
+  if (path.find('\0') != std::string::npos) throw system_error(EINVAL, "cannot write").in(path);
   std::error_code ignored;
   const auto status = fs::symlink_status(path, ignored);
   if (fs::exists(status) && !overwrite) throw exists(path);

@@ -66,6 +66,8 @@ std::string local_identity(const std::string& path) {
 }
 
 std::shared_ptr<LocalSource> LocalSource::open(const std::string& path) {
+  // The system would take a NUL for the end of the path.
+  if (path.find('\0') != std::string::npos) throw system_error(EINVAL, "cannot open").in(path);
   // Without O_NONBLOCK a FIFO would wait for a writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw system_error(errno, "cannot open").in(path);

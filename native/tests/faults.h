@@ -78,7 +78,7 @@ struct WriteFaults {
   bool interrupted = false;                             // every other call is
   uint64_t full_after = std::numeric_limits<uint64_t>::max();  // bytes until ENOSPC
   int sync_error = 0;
-  std::function<void()> before_publish;  // runs when the file is synced
+  std::function<void()> before_publish = {};  // runs when the file is synced
 };
 
 class FaultyFile final : public OutputFile {

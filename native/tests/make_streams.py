@@ -128,6 +128,8 @@ def main() -> None:
     words = [pa.array(w).dictionary_encode() for w in (["a", "b"], ["a", "b", "c"])]
     delta = [pa.record_batch({"word": w}) for w in words]
     write("delta_dictionary", delta, delta[0].schema, emit_dictionary_deltas=True)
+    two = {"a": pa.array(["x", "y"]).dictionary_encode(), "b": pa.array([5, 6]).dictionary_encode()}
+    write("two_dictionaries", pa.table(two))
     write("no_rows", [], table.schema)
     write("no_columns", [], pa.schema([]))
     both = pa.table({"offset": pa.array([1, 2], pa.uint64()), "id": [1, 2]})

@@ -1,0 +1,14 @@
+// What the extension adds to DuckDB. Each throws when it cannot be registered.
+#pragma once
+
+#include "duckdb_api.h"
+
+namespace iac::duckdb {
+
+void register_scan(duckdb_connection connection);     // iac_scan(path, layout := false)
+void register_payload(duckdb_connection connection);  // iac_payload(record) -> BLOB
+void register_stored(duckdb_connection connection);   // iac_stored(record) -> BLOB
+void register_text(duckdb_connection connection);     // iac_text(record) -> VARCHAR
+void register_file_names(duckdb_database database);   // FROM 'x.iac'
+
+}  // namespace iac::duckdb

@@ -1,0 +1,12 @@
+// iac_payload(record) -> BLOB: the decoded bytes of a record, of a fixed pack the row's bytes.
+#include "functions.h"
+#include "resolve.h"
+
+namespace iac::duckdb {
+
+void register_payload(duckdb_connection connection) {
+  static constexpr Resolver resolver{.name = "iac_payload", .result = DUCKDB_TYPE_BLOB};
+  register_resolver(connection, resolver);
+}
+
+}  // namespace iac::duckdb

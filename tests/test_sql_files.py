@@ -1,0 +1,99 @@
+"""The sessions in sql/*.test, in DuckDB's Python package and in its command line.
+
+A query stands behind ``D`` and runs to its semicolon; below are the rows expected, with ``|``
+between columns, or ``error:`` and a part of the error's text. A blank line ends them. A comment
+starts with ``#``. The working folder holds the packs of tests/data.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from packs import DATA
+
+import iac_query as iac
+
+SESSIONS = sorted((Path(__file__).parent / "sql").glob("*.test"))
+
+
+@dataclass
+class Query:
+    sql: str
+    rows: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def parse(text: str) -> list[Query]:
+    queries: list[Query] = []
+    is_open = False
+    for line in text.splitlines():
+        if is_open:
+            queries[-1].sql += f"\n{line}"
+        elif line.startswith("D "):
+            queries.append(Query(line[2:]))
+        elif line.startswith("error: "):
+            queries[-1].error = line.removeprefix("error: ")
+        elif line and not line.startswith("#"):
+            queries[-1].rows.append(line)
+        is_open = bool(queries) and not queries[-1].sql.rstrip().endswith(";")
+    return queries
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DATA, tmp_path / "data"))
+
+
+def rows_of(con, sql: str) -> list[str]:
+    """The rows as DuckDB writes them."""
+    relation = con.sql(sql)
+    if relation is None or sql.split()[0] in ("CREATE", "COPY"):
+        return []
+    texts = relation.project("COLUMNS(*)::VARCHAR").fetchall()
+    return [" | ".join("NULL" if text is None else text for text in row) for row in texts]
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda path: path.stem)
+def test_in_python(session: Path, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(folder)
+    with iac.connect() as con:
+        for query in parse(session.read_text(encoding="utf-8")):
+            if query.error:
+                with pytest.raises(Exception, match=re.escape(query.error)):
+                    rows_of(con, query.sql)
+            else:
+                assert rows_of(con, query.sql) == query.rows, query.sql
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda path: path.stem)
+def test_in_the_command_line(session: Path, folder: Path):
+    queries = parse(session.read_text(encoding="utf-8"))
+    script = ".mode list\n.headers off\n.nullvalue NULL\n.separator ' | '\n"
+    script += f"LOAD '{files('iac_query') / 'iac.duckdb_extension'}';\n"
+    for query in queries:
+        script += f".print ----\n{query.sql}\n"
+    shell = Path(sysconfig.get_path("scripts")) / "duckdb"
+    run = subprocess.run(
+        [shell, "-unsigned", "-no-init"],
+        input=script,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "TERM": "dumb"},
+        timeout=120,
+    )
+    answers = run.stdout.split("----\n")[1:]
+    assert len(answers) == len(queries), run.stderr
+    errors = run.stderr
+    for query, answer in zip(queries, answers, strict=True):
+        assert answer.splitlines() == query.rows, f"{query.sql}\n{run.stderr}"
+        if query.error:
+            _, found, errors = errors.partition(query.error)
+            assert found, f"{query.sql}\n{run.stderr}"
+    assert run.stderr.count("Error:") == sum(bool(query.error) for query in queries), run.stderr
