@@ -20,14 +20,9 @@ from .errors import (
     RecordFailure,
     StaleReferenceError,
 )
-from .pack import (
-    FixedRecordPack,
-    PackReader,
-    VariableRecordPack,
-    iter_payloads,
-    read_header,
-    read_tables,
-)
+from .fixed import FixedRecordPack
+from .pack import PackReader, iter_payloads, read_header, read_tables
+from .variable import VariableRecordPack
 
 __all__ = [
     "FORMAT_VERSION",

@@ -125,10 +125,13 @@ class _Decoding:
                 self._fail(positions, path, error)
                 continue
             kind = PackKind(pack, self.as_)
-            positions = self._fresh(pack, positions)
             kinds.append((path, kind))
-            columns.append(self._read(pack, kind, positions))
-            order.append(positions)
+            try:
+                positions = self._fresh(pack, positions)
+                columns.append(self._read(pack, kind, positions))
+                order.append(positions)
+            except (PackError, OSError) as error:  # its index cannot be read
+                self._fail(positions, path, error)
         return self._assemble(order, columns, _common_type(kinds, self.as_))
 
     def _fail(self, positions: npt.NDArray[np.int64], path: str, error: Exception) -> None:

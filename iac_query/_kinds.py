@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from . import _native
-from ._native import Pack
 from .codec import is_registered
-from .errors import CodecError, PackError
-from .pack import stored_dtype
+from .errors import CodecError
+from .fixed import fixed_shape
 
 Kind = Literal["bytes", "text", "vector", "tensor", "stored"]
 KINDS: tuple[Kind, ...] = ("bytes", "text", "vector", "tensor", "stored")
@@ -21,10 +20,10 @@ KINDS: tuple[Kind, ...] = ("bytes", "text", "vector", "tensor", "stored")
 class PackKind:
     """How the records of one pack come as ``as_``, or as what its header alone says.
 
-    Raises CodecError when they cannot.
+    Raises CodecError when they cannot, PackError when a matrix's shape is contradictory.
     """
 
-    def __init__(self, pack: Pack, as_: Kind | None) -> None:
+    def __init__(self, pack: _native.Pack, as_: Kind | None) -> None:
         self._pack = pack
         header = json.loads(pack.header_json)
         self.kind: Kind = as_ or ("vector" if pack.kind == "fixed" else "bytes")
@@ -39,19 +38,16 @@ class PackKind:
                     f"{pack.path}: records have no fixed shape, as_={self.kind!r} needs a pack of "
                     "fixed records"
                 )
-            self._dim = int(header["feature_dim"])
-            self._dtype = stored_dtype(header["dtype"], pack.path)
-            if self._dim * self._dtype.itemsize != header["feature_record_bytes"]:
-                raise PackError(f"{pack.path}: feature_dim, dtype and feature_record_bytes differ")
+            self._dim, self._dtype = fixed_shape(header, pack.path)
+        #: The Arrow type of the column.
+        self.type = self._column_type()
 
     @property
     def decodes(self) -> bool:
         """Whether stored bytes are decoded."""
         return self.kind != "stored"
 
-    @property
-    def type(self) -> pa.DataType:
-        """The Arrow type of the column."""
+    def _column_type(self) -> pa.DataType:
         if self.kind == "text":
             return pa.large_string()
         if self.kind in ("bytes", "stored"):

@@ -27,6 +27,8 @@ class PackOpener:
 
     def open(self, path: str) -> _native.Pack:
         """The pack at a path or URL. Raises PackError when it may not be opened or is none."""
+        if "\0" in path:
+            raise _refused(path, "is not a path, it has a NUL in it")
         if self._allowed is not None:
             real = _real(path)
             inside = (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+
+PathLike = str | os.PathLike[str]
 
 OnError = Literal["raise", "null", "skip"]
 

@@ -73,4 +73,7 @@ def _dictionary(packs: pa.Array) -> tuple[list[str], pa.Array]:
 def _integers(values: pa.Array, name: str, missing: int = 0) -> npt.NDArray[np.int64]:
     if not pa.types.is_integer(values.type):
         raise TypeError(f"record field {name} is {values.type}, expected an integer")
+    if pa.types.is_uint64(values.type):  # what does not fit is outside of every pack
+        largest = pa.scalar(np.iinfo(np.int64).max, pa.uint64())
+        values = pc.if_else(pc.greater(values, largest), largest, values)
     return values.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)

@@ -74,8 +74,11 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def _plain_array(array: pa.Array, plain: pa.DataType) -> pa.Array:
-    """The array as :func:`_plain_type` of its type. pyarrow's own casts of nested arrays fail for
-    some of these types, and that of list views with nulls gives damaged arrays."""
+    """The array as :func:`_plain_type` of its type.
+
+    pyarrow's own casts of nested arrays fail for some of these types, and that of list views with
+    nulls gives damaged arrays.
+    """
     type, types = array.type, pa.types
     if type == plain:
         return array

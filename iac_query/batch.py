@@ -55,13 +55,18 @@ class ContiguousRecordBatch:
         self.unchecked = unchecked
 
     @classmethod
-    def from_native(cls, batch: _native.Batch, on_error: str) -> ContiguousRecordBatch:
-        """The batch that the core made, without a copy."""
+    def from_native(
+        cls, batch: _native.Batch, on_error: str, report: list[RecordFailure] | None = None
+    ) -> ContiguousRecordBatch:
+        """The batch that the core made, without a copy. Its failures are added to ``report``."""
+        failures = [RecordFailure.of(position, error) for position, error in batch.failures]
+        if report is not None:
+            report.extend(failures)
         return cls(
             batch.data,
             batch.offsets,
             validity=batch.validity,
-            errors=[RecordFailure.of(position, error) for position, error in batch.failures],
+            errors=failures,
             positions=batch.positions if on_error == "skip" else None,
             unchecked=batch.unchecked,
         )

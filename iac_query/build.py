@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
-from ._options import worker_count
+from ._options import PathLike, worker_count
 from ._tables import normalised, stream_bytes, stream_length
 from .codec import Codec
 
@@ -23,8 +23,6 @@ __all__ = [
     "build_pack_data_segment_from_file",
     "build_pack_streaming",
 ]
-
-PathLike = str | os.PathLike[str]
 
 #: Payloads handed to the core at a time, and objects encoded at a time per worker.
 _BLOCK = 256

@@ -1,4 +1,4 @@
-"""Readers of packs."""
+"""Readers of stored records, and what a whole pack holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
@@ -18,26 +17,15 @@ from ._options import (
     MAX_BATCH_BYTES,
     MAX_RECORD_BYTES,
     OnError,
-    checked_on_error,
+    PathLike,
     row_array,
     row_number,
     worker_count,
 )
 from .batch import ContiguousRecordBatch
-from .build import build_fixed, build_variable, build_variable_from_payloads
-from .codec import Codec, codec_of_header, is_registered
-from .errors import CodecError, PackError, RecordFailure
+from .errors import PackError, RecordFailure
 
-__all__ = [
-    "FixedRecordPack",
-    "PackReader",
-    "VariableRecordPack",
-    "iter_payloads",
-    "read_header",
-    "read_tables",
-]
-
-PathLike = str | os.PathLike[str]
+__all__ = ["PackReader", "iter_payloads", "read_header", "read_tables"]
 
 
 class PackReader:
@@ -149,7 +137,7 @@ class PackReader:
             MAX_RECORD_BYTES,
             max_batch_bytes,
         )
-        return _reported(ContiguousRecordBatch.from_native(batch, on_error), report)
+        return ContiguousRecordBatch.from_native(batch, on_error, report)
 
     def read_payload_views(self, rows: Iterable[int]) -> list[memoryview]:
         """The stored bytes of rows as read-only views of the file, without a copy or a checksum.
@@ -226,319 +214,6 @@ class PackReader:
         )
 
 
-class VariableRecordPack:
-    """A pack of encoded records of any length, read decoded.
-
-    Opens eagerly, pickles as its absolute path, and may be shared like a :class:`PackReader`.
-    """
-
-    def __init__(self, package_path: PathLike) -> None:
-        self._reader = PackReader(package_path)
-        if self._reader.native.kind != "variable":
-            raise PackError(f"{self._reader.package_path}: is not a pack of variable records")
-        self._codec: Codec | None = None
-
-    build = staticmethod(build_variable)
-    build_from_payloads = staticmethod(build_variable_from_payloads)
-
-    @property
-    def reader(self) -> PackReader:
-        """The reader of stored bytes below."""
-        return self._reader
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """The JSON header."""
-        return self._reader.header
-
-    @property
-    def slide_table(self) -> pa.Table:
-        """The slide table."""
-        return self._reader.slide_table
-
-    @property
-    def index_table(self) -> pa.Table:
-        """The index table, a row a record."""
-        return self._reader.index_table
-
-    @property
-    def record_count(self) -> int:
-        """Number of records."""
-        return len(self._reader)
-
-    @property
-    def codec(self) -> Codec:
-        """The codec the header names. Raises CodecError for an unknown one."""
-        if self._codec is None:
-            self._codec = codec_of_header(self.header)
-        return self._codec
-
-    def read_bytes(self, row: int, *, verify: bool = True) -> bytes:
-        """The stored bytes of one row."""
-        return self._reader.read_payload(row, verify=verify)
-
-    def read(
-        self, row: int, *, verify: bool = True, max_record_bytes: int = MAX_RECORD_BYTES
-    ) -> Any:
-        """One row, decoded: bytes, or what a registered codec makes."""
-        if is_registered(self.header.get("codec")):
-            return self._read_registered([row], 1, verify, "raise", None)[0]
-        number = row_number(row, len(self._reader))
-        return self._reader.native.read_one(number, True, verify, max_record_bytes)
-
-    def read_many(
-        self,
-        rows: Iterable[int],
-        workers: int | None = None,
-        *,
-        verify: bool = True,
-        on_error: OnError = "raise",
-        report: list[RecordFailure] | None = None,
-        max_record_bytes: int = MAX_RECORD_BYTES,
-    ) -> list[Any]:
-        """Rows, decoded, in the order given, duplicates included.
-
-        Options as :meth:`read_many_contiguous`; a missing record is None.
-        """
-        if is_registered(self.header.get("codec")):
-            return self._read_registered(rows, workers, verify, on_error, report)
-        batch = self.read_many_contiguous(
-            rows,
-            workers=workers,
-            verify=verify,
-            on_error=on_error,
-            report=report,
-            max_record_bytes=max_record_bytes,
-        )
-        return [None if record is None else bytes(record) for record in batch]
-
-    def _read_registered(
-        self,
-        rows: Iterable[int],
-        workers: int | None,
-        verify: bool,
-        on_error: OnError,
-        report: list[RecordFailure] | None,
-    ) -> list[Any]:
-        checked_on_error(on_error)
-        rows = row_array(rows, len(self._reader))
-        stored = self._reader.read_payloads_contiguous(
-            rows,
-            workers=workers,
-            verify=verify,
-            on_error="raise" if on_error == "raise" else "null",
-        )
-        failures = {failure.position: failure for failure in stored.errors}
-        objects: list[Any] = []
-        for position, payload in enumerate(stored):
-            decoded = None
-            if payload is not None:
-                try:
-                    decoded = self.codec.decode(bytes(payload))
-                except Exception as cause:
-                    error = self._decode_error(int(rows[position]), cause)
-                    if on_error == "raise":
-                        raise error from cause
-                    failures[position] = RecordFailure.of(position, error)
-            if position not in failures or on_error == "null":
-                objects.append(decoded)
-        if report is not None:
-            report.extend(failures[position] for position in sorted(failures))
-        return objects
-
-    def _decode_error(self, row: int, cause: Exception) -> CodecError:
-        path = str(self._reader.package_path)
-        error = CodecError(f"{path}: row {row}: codec {self.codec.name}: {type(cause).__name__}")
-        error.pack, error.row, error.__cause__ = path, row, cause
-        return error
-
-    def read_many_contiguous(
-        self,
-        rows: Iterable[int],
-        *,
-        workers: int | None = None,
-        verify: bool = True,
-        on_error: OnError = "raise",
-        report: list[RecordFailure] | None = None,
-        max_record_bytes: int = MAX_RECORD_BYTES,
-        max_batch_bytes: int = MAX_BATCH_BYTES,
-    ) -> ContiguousRecordBatch:
-        """Rows, decoded in parallel into one piece of memory, in the order given.
-
-        * ``workers``: None for as many threads as are useful, 1 for none beside the caller's.
-        * ``verify``: compare stored bytes with the index's crc32 first.
-        * ``on_error``: ``"raise"`` raises the first failed record's error, ``"null"`` marks such
-          records missing, ``"skip"`` leaves them out.
-        * ``report``: a list that each failed record's :class:`RecordFailure` is added to.
-        * ``max_record_bytes``, ``max_batch_bytes``: bounds on decoded sizes, against
-          decompression bombs; 0 for the batch stands for the machine's memory.
-
-        Raises PackIndexError, ChecksumError, CodecError or PackError, with pack and row in them,
-        and TypeError for a codec that does not decode to bytes.
-        """
-        if is_registered(self.header.get("codec")):
-            return self._decode_contiguous(rows, workers, verify, on_error, report)
-        batch = self._reader.native.read(
-            row_array(rows, len(self._reader)),
-            True,
-            worker_count(workers),
-            verify,
-            on_error,
-            max_record_bytes,
-            max_batch_bytes,
-        )
-        return _reported(ContiguousRecordBatch.from_native(batch, on_error), report)
-
-    def _decode_contiguous(
-        self,
-        rows: Iterable[int],
-        workers: int | None,
-        verify: bool,
-        on_error: OnError,
-        report: list[RecordFailure] | None,
-    ) -> ContiguousRecordBatch:
-        rows = row_array(rows, len(self._reader))
-        failures: list[RecordFailure] = []
-        objects = self._read_registered(rows, workers, verify, on_error, failures)
-        present = np.ones(len(rows), dtype=bool)
-        present[[failure.position for failure in failures]] = False
-        nulls = on_error == "null" and len(failures) > 0
-        if nulls:
-            objects = [obj if here else b"" for obj, here in zip(objects, present, strict=True)]
-        for obj in objects:
-            if not isinstance(obj, bytes | bytearray | memoryview):
-                raise TypeError(f"codec {self.codec.name} decodes to {type(obj)}, not to bytes")
-        offsets = np.zeros(len(objects) + 1, dtype=np.uint64)
-        offsets[1:] = np.cumsum([len(obj) for obj in objects])
-        batch = ContiguousRecordBatch(
-            b"".join(objects),
-            offsets,
-            validity=np.packbits(present, bitorder="little").tobytes() if nulls else None,
-            errors=failures,
-            positions=np.flatnonzero(present) if on_error == "skip" else None,
-        )
-        return _reported(batch, report)
-
-    def close(self) -> None:
-        """Lets go of the file."""
-        self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        """Number of records."""
-        return len(self._reader)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self._reader.package_path),)
-
-    def __repr__(self) -> str:
-        return repr(self._reader).replace("PackReader", type(self).__name__, 1)
-
-
-class FixedRecordPack:
-    """A pack whose records are the rows of a matrix, all of one dtype and length.
-
-    Opens eagerly, pickles as its absolute path, and may be shared like a :class:`PackReader`.
-    Raises PackError when the header's geometry is missing or does not agree with itself.
-    """
-
-    def __init__(self, package_path: PathLike) -> None:
-        self._reader = PackReader(package_path)
-        path, header = self._reader.package_path, self._reader.header
-        if self._reader.native.kind != "fixed":
-            raise PackError(f"{path}: is not a pack of fixed records")
-        #: Values per record.
-        self.dim = int(header["feature_dim"])
-        #: Their dtype.
-        self.dtype = stored_dtype(header["dtype"], str(path))
-        if self.dim * self.dtype.itemsize != header["feature_record_bytes"]:
-            raise PackError(
-                f"{path}: header field feature_record_bytes is {header['feature_record_bytes']}, "
-                f"expected {self.dim} x {self.dtype.itemsize}"
-            )
-
-    build = staticmethod(build_fixed)
-
-    @property
-    def reader(self) -> PackReader:
-        """The reader of stored bytes below."""
-        return self._reader
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """The JSON header."""
-        return self._reader.header
-
-    @property
-    def slide_table(self) -> pa.Table:
-        """The slide table."""
-        return self._reader.slide_table
-
-    @property
-    def index_table(self) -> pa.Table:
-        """The index table, a row a record."""
-        return self._reader.index_table
-
-    @property
-    def record_count(self) -> int:
-        """Number of records."""
-        return len(self._reader)
-
-    def read(self, row: int) -> npt.NDArray[Any]:
-        """One record: shape (dim,), the pack's dtype, read-only."""
-        return np.frombuffer(self._reader.read_payload(row), dtype=self.dtype)
-
-    def read_many(self, rows: Iterable[int], workers: int | None = None) -> list[npt.NDArray[Any]]:
-        """Records in the order given: arrays of shape (dim,) and the pack's dtype."""
-        return list(self.read_matrix(rows, workers))
-
-    def read_matrix(self, rows: Iterable[int], workers: int | None = None) -> npt.NDArray[Any]:
-        """Records as one writable array of shape (len(rows), dim) and the pack's dtype."""
-        rows = row_array(rows, len(self._reader))
-        batch = self._reader.native.read(
-            rows, False, worker_count(workers), True, "raise", MAX_RECORD_BYTES, MAX_BATCH_BYTES
-        )
-        values = np.frombuffer(batch.take_data(), dtype=self.dtype)
-        return values.reshape(len(rows), self.dim)
-
-    def close(self) -> None:
-        """Lets go of the file."""
-        self._reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        """Number of records."""
-        return len(self._reader)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self._reader.package_path),)
-
-    def __repr__(self) -> str:
-        shape = f"{len(self):,} x {self.dim} {self.dtype.name}"
-        return f"<{type(self).__name__}({str(self._reader.package_path)!r}): {shape}>"
-
-
-def stored_dtype(name: object, pack: str) -> np.dtype[Any]:
-    """The little-endian dtype that a header's ``dtype`` names. Raises PackError for any other."""
-    try:
-        dtype = np.dtype(name) if isinstance(name, str) else None
-    except TypeError:
-        dtype = None
-    if dtype is None or dtype.kind not in "biufc" or dtype.name != name:
-        raise PackError(f"{pack}: header field dtype is {name!r}, expected a NumPy dtype's name")
-    return dtype.newbyteorder("<")
-
-
 def read_header(package_path: PathLike) -> dict[str, Any]:
     """The JSON header of a pack."""
     with PackReader(package_path) as reader:
@@ -556,11 +231,3 @@ def iter_payloads(package_path: PathLike, *, verify: bool = True) -> Iterator[by
     with PackReader(package_path) as reader:
         for row in range(len(reader)):
             yield reader.read_payload(row, verify=verify)
-
-
-def _reported(
-    batch: ContiguousRecordBatch, report: list[RecordFailure] | None
-) -> ContiguousRecordBatch:
-    if report is not None:
-        report.extend(batch.errors)
-    return batch

@@ -11,6 +11,8 @@ from packs import flip_payload, payloads_of, write_encoded, write_pack
 
 import iac_query as iac
 
+pytestmark = pytest.mark.asan
+
 CODECS = ["none", "zstd", "brotli"]
 
 

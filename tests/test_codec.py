@@ -1,5 +1,6 @@
 """Codecs: parameters, round trips, limits, and codecs of one's own."""
 
+import contextlib
 import os
 import pickle
 import zlib
@@ -14,6 +15,8 @@ from packs import flip_payload, item_table, payloads_of, slide_table, write_enco
 
 import iac_query as iac
 from iac_query import Codec
+
+pytestmark = pytest.mark.asan
 
 OBJECTS = [b"", b"a", b"abc" * 1000, os.urandom(3000), bytes(300_000), "é日本".encode() * 99]
 FAST = {"none": {}, "zstd": {"level": 1}, "brotli": {"quality": 1}}
@@ -189,10 +192,8 @@ def test_a_mutated_payload_decodes_or_is_a_codec_error(name, data):
     payload = bytearray(codec.encode(bytes(range(256)) * 8 + bytes(5000)))
     for _ in range(data.draw(st.integers(1, 3))):
         payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(iac.CodecError):
         codec.decode(payload, max_record_bytes=1 << 20)
-    except iac.CodecError:
-        pass
 
 
 # Limits

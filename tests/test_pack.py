@@ -20,29 +20,34 @@ from packs import (
 
 import iac_query as iac
 
-DTYPES = (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 "
-    "complex64 complex128"
-).split()
+DTYPES = [
+    *["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"],
+    *["float16", "float32", "float64", "complex64", "complex128"],
+]
 
+# As it is published, but for the import line.
+EXAMPLE = """
+import pyarrow as pa
+from iac_query import Codec, PackReader, build_pack
 
-# The published example
+slides = pa.table({"slide_idx": pa.array([0], type=pa.uint8()), "slide_id": ["slide-001"], \
+"patient_id": ["patient-001"]})
+items = pa.table({"item_id": ["a", "b"]})
+build_pack("example.iac", {"payload_type": "raw_bytes", "codec": Codec.NONE}, slides, items, \
+[b"first", b"second"])
+reader = PackReader("example.iac")
+one, many, index = reader.read_payload(1), reader.read_payloads([1, 0, 1]), reader.index_table
+reader.close()
+"""
 
 
 def test_the_published_example_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-    import pyarrow as pa
-    from iac_query import Codec, PackReader, build_pack
-
-    slides = pa.table({"slide_idx": pa.array([0], type=pa.uint8()), "slide_id": ["slide-001"], "patient_id": ["patient-001"]})  # fmt: skip  # noqa: E501
-    items = pa.table({"item_id": ["a", "b"]})
-    build_pack("example.iac", {"payload_type": "raw_bytes", "codec": Codec.NONE}, slides, items, [b"first", b"second"])  # fmt: skip  # noqa: E501
-    reader = PackReader("example.iac")
-    assert reader.read_payload(1) == b"second"
-    assert reader.read_payloads([1, 0, 1]) == [b"second", b"first", b"second"]
-    assert reader.index_table["length"].to_pylist() == [5, 6]
-    reader.close()
+    names = {}
+    exec(EXAMPLE, names)
+    assert names["one"] == b"second"
+    assert names["many"] == [b"second", b"first", b"second"]
+    assert names["index"]["length"].to_pylist() == [5, 6]
 
 
 def test_batches_are_read_with_workers_as_published(tmp_path):

@@ -7,6 +7,8 @@ from packs import item_table, payloads_of, slide_table
 import iac_query as iac
 from iac_query import Codec
 
+pytestmark = pytest.mark.asan
+
 CODECS = [
     {"id": 7, "name": "none"},
     {"id": 0, "name": "zstd", "params": {"level": 1}},
@@ -86,7 +88,7 @@ def test_a_negative_id_is_not_taken_for_a_large_one(tmp_path, type):
     pack = write(
         tmp_path / "x.iac", pa.array([-1, *[-2] * 8], type), payloads, record_codecs=codecs
     )
-    with pytest.raises(iac.CodecError, match="row 0: .*codec_id"):
+    with pytest.raises(iac.CodecError, match=r"row 0: .*codec_id"):
         pack.read(0)
     assert pack.read_many(range(1, 9)) == OBJECTS[1:]
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "iac/platform.h"
 #include "iac/scratch.h"
@@ -18,6 +19,10 @@ constexpr uint64_t not_yet = UINT64_MAX;
 // Payload bytes handed to a thread at a time, and the most records in them.
 constexpr uint64_t chunk_bytes = 64 << 10;
 constexpr size_t max_chunk_rows = 64;
+// With fewer chunks a thread it does not pay to find out whether all records have one size.
+constexpr size_t min_chunks_to_try = 8;
+// How often a waiting thread looks again, about a millisecond in all, before it goes to sleep.
+constexpr int yields = 2000;
 
 Error too_large(uint64_t limit) {
   return {Error::Kind::codec, "decoded record is larger than the limit of " +
@@ -54,8 +59,10 @@ class BatchDecoder::Round {
     parallel_for(chunks_, workers, [&](size_t chunk) { measure(chunk); });
     reserve();
     publish_known_ends();
-    parallel_for(chunks_, workers, [&](size_t chunk) { decode(chunk); });
-    if (error_) std::rethrow_exception(error_);
+    if (!decode_as_equal(workers)) {
+      parallel_for(chunks_, workers, [&](size_t chunk) { decode(chunk); });
+      if (error_) std::rethrow_exception(error_);
+    }
     if (!deferred_.empty()) place_deferred();
     if (has_holes_) close_holes();
     for (const uint64_t length : lengths_) batch_.used_ += length;
@@ -138,6 +145,47 @@ class BatchDecoder::Round {
     }
   }
 
+  // Payloads that do not tell their sizes often all have the same. As long as that holds they are
+  // decoded in place by all threads; the first that is different or fails ends it, for the whole
+  // batch, and this round starts again.
+  bool decode_as_equal(unsigned workers) {
+    const bool may_be = batch_.equal_sizes_ && ends_[chunks_] == not_yet;
+    if (!may_be || workers == 1 || chunks_ < workers * min_chunks_to_try) return false;
+    batch_.equal_sizes_ = false;
+    const uint64_t room = batch_.out_.capacity() - batch_.used_;
+    uint64_t size;
+    if (batch_.lengths_.empty()) {
+      Target target(batch_.out_.data() + batch_.used_, std::min(room, limit()));
+      const auto first = decode_row(0, target, true);
+      if (!first.has_value()) return false;
+      size = *first;
+    } else {
+      size = batch_.lengths_.back();
+    }
+    if (size > room / payloads_.size()) return false;
+
+    std::atomic<bool> equal{true};
+    parallel_for(chunks_, workers, [&](size_t chunk) {
+      for (size_t row = begin(chunk); row < end(chunk) && equal; ++row) {
+        if (!decodes_to(row, size)) equal = false;
+      }
+    });
+    if (!equal) return false;
+    std::fill(lengths_.begin(), lengths_.end(), size);
+    batch_.equal_sizes_ = true;
+    return true;
+  }
+
+  bool decodes_to(size_t row, uint64_t size) const {
+    if (failures_.at(first_ + row)) return false;
+    Target target(batch_.out_.data() + batch_.used_ + row * size, size);
+    try {
+      return codec(row).decode(payloads_[row], target) == size;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   // An error of the whole batch does not leave here: a chunk that was not decoded for it, or whose
   // end nobody told, would be waited for by the ones behind.
   void decode(size_t chunk) {
@@ -153,6 +201,16 @@ class BatchDecoder::Round {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = std::current_exception();
     abandoned_ = true;
+  }
+
+  // The thread before is mostly about to be done: going to sleep and being woken takes longer.
+  uint64_t wait_for_end_before(size_t chunk) const {
+    const std::atomic<uint64_t>& end = ends_[chunk];
+    for (int i = 0; i < yields && end.load(std::memory_order_acquire) == not_yet; ++i) {
+      std::this_thread::yield();
+    }
+    end.wait(not_yet, std::memory_order_acquire);
+    return end.load(std::memory_order_acquire);
   }
 
   void tell_end(size_t chunk, uint64_t end) {
@@ -173,8 +231,7 @@ class BatchDecoder::Round {
       scratch.advance(lengths_[row]);
     }
     if (place == not_yet) {
-      ends_[chunk].wait(not_yet, std::memory_order_acquire);
-      place = ends_[chunk].load(std::memory_order_acquire);
+      place = wait_for_end_before(chunk);
       if (abandoned_) return;
     }
     const Bytes late = scratch.written();

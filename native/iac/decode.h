@@ -41,6 +41,7 @@ class BatchDecoder {
   Buffer out_;
   uint64_t used_ = 0;
   std::vector<uint64_t> lengths_;
+  bool equal_sizes_ = true;  // of all records so far, where it was tried
 };
 
 }  // namespace iac

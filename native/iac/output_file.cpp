@@ -21,6 +21,17 @@ static Error exists(const std::string& path) {
       .in(path);
 }
 
+// The path behind a symlink, where there may be no file yet.
+static fs::path behind_link(fs::path path, std::error_code& failed) {
+  for (int links = 0; fs::is_symlink(fs::symlink_status(path, failed)); ++links) {
+    if (links == 40) failed = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    else path = path.parent_path() / fs::read_symlink(path, failed);
+    if (failed) return path;
+  }
+  failed.clear();  // nothing there is fine
+  return path;
+}
+
 OutputFile::OutputFile(const std::string& path, bool overwrite)
     : path_(path), overwrite_(overwrite), generation_(fork_generation()) {
   if (path.find('\0') != std::string::npos) throw system_error(EINVAL, "cannot write").in(path);
@@ -28,7 +39,7 @@ OutputFile::OutputFile(const std::string& path, bool overwrite)
   const auto status = fs::symlink_status(path, ignored);
   if (fs::exists(status) && !overwrite) throw exists(path);
   std::error_code failed;
-  if (fs::is_symlink(status)) path_ = fs::weakly_canonical(path, failed).string();
+  if (fs::is_symlink(status)) path_ = behind_link(path, failed).string();
   if (failed) throw system_error(failed.value(), "cannot follow the link").in(path);
   const auto target = fs::status(path_, ignored);
   if (fs::is_directory(target)) throw system_error(EISDIR, "cannot write").in(path);

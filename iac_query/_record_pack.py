@@ -1,0 +1,68 @@
+"""What packs of variable and of fixed records have in common."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pyarrow as pa
+
+from ._options import PathLike
+from .errors import PackError
+from .pack import PackReader
+
+
+class RecordPack:
+    """A pack read as decoded records, over a :class:`PackReader` of the stored ones.
+
+    Opens eagerly, pickles as its absolute path, and may be shared like the reader.
+    """
+
+    #: What the core calls such packs.
+    kind: str
+
+    def __init__(self, package_path: PathLike) -> None:
+        self._reader = PackReader(package_path)
+        if self._reader.native.kind != self.kind:
+            raise PackError(f"{self._reader.package_path}: is not a pack of {self.kind} records")
+
+    @property
+    def reader(self) -> PackReader:
+        """The reader of stored bytes below."""
+        return self._reader
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The JSON header."""
+        return self._reader.header
+
+    @property
+    def slide_table(self) -> pa.Table:
+        """The slide table."""
+        return self._reader.slide_table
+
+    @property
+    def index_table(self) -> pa.Table:
+        """The index table, a row a record."""
+        return self._reader.index_table
+
+    @property
+    def record_count(self) -> int:
+        """Number of records."""
+        return len(self._reader)
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self._reader)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self._reader.package_path),)

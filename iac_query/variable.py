@@ -1,0 +1,200 @@
+"""Packs of encoded records of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ._options import (
+    MAX_BATCH_BYTES,
+    MAX_RECORD_BYTES,
+    OnError,
+    PathLike,
+    checked_on_error,
+    row_array,
+    row_number,
+    worker_count,
+)
+from ._record_pack import RecordPack
+from .batch import ContiguousRecordBatch
+from .build import build_variable, build_variable_from_payloads
+from .codec import Codec, codec_of_header, is_registered
+from .errors import CodecError, RecordFailure
+
+__all__ = ["VariableRecordPack"]
+
+
+class VariableRecordPack(RecordPack):
+    """A pack of encoded records of any length, read decoded.
+
+    Opens eagerly, pickles as its absolute path, and may be shared like a :class:`PackReader`.
+    """
+
+    kind = "variable"
+
+    def __init__(self, package_path: PathLike) -> None:
+        super().__init__(package_path)
+        self._codec: Codec | None = None
+
+    build = staticmethod(build_variable)
+    build_from_payloads = staticmethod(build_variable_from_payloads)
+
+    @property
+    def codec(self) -> Codec:
+        """The codec the header names. Raises CodecError for an unknown one."""
+        if self._codec is None:
+            self._codec = codec_of_header(self.header)
+        return self._codec
+
+    def read_bytes(self, row: int, *, verify: bool = True) -> bytes:
+        """The stored bytes of one row."""
+        return self._reader.read_payload(row, verify=verify)
+
+    def read(
+        self, row: int, *, verify: bool = True, max_record_bytes: int = MAX_RECORD_BYTES
+    ) -> Any:
+        """One row, decoded: bytes, or what a registered codec makes."""
+        if is_registered(self.header.get("codec")):
+            return self._read_registered([row], 1, verify, "raise", None)[0]
+        number = row_number(row, len(self._reader))
+        return self._reader.native.read_one(number, True, verify, max_record_bytes)
+
+    def read_many(
+        self,
+        rows: Iterable[int],
+        workers: int | None = None,
+        *,
+        verify: bool = True,
+        on_error: OnError = "raise",
+        report: list[RecordFailure] | None = None,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+    ) -> list[Any]:
+        """Rows, decoded, in the order given, duplicates included.
+
+        Options as :meth:`read_many_contiguous`; a missing record is None.
+        """
+        if is_registered(self.header.get("codec")):
+            return self._read_registered(rows, workers, verify, on_error, report)
+        batch = self.read_many_contiguous(
+            rows,
+            workers=workers,
+            verify=verify,
+            on_error=on_error,
+            report=report,
+            max_record_bytes=max_record_bytes,
+        )
+        return [None if record is None else bytes(record) for record in batch]
+
+    def _read_registered(
+        self,
+        rows: Iterable[int],
+        workers: int | None,
+        verify: bool,
+        on_error: OnError,
+        report: list[RecordFailure] | None,
+    ) -> list[Any]:
+        checked_on_error(on_error)
+        rows = row_array(rows, len(self._reader))
+        stored = self._reader.read_payloads_contiguous(
+            rows,
+            workers=workers,
+            verify=verify,
+            on_error="raise" if on_error == "raise" else "null",
+        )
+        failures = {failure.position: failure for failure in stored.errors}
+        objects: list[Any] = []
+        for position, payload in enumerate(stored):
+            decoded = None
+            if payload is not None:
+                try:
+                    decoded = self.codec.decode(bytes(payload))
+                except Exception as cause:
+                    error = self._decode_error(int(rows[position]), cause)
+                    if on_error == "raise":
+                        raise error from cause
+                    failures[position] = RecordFailure.of(position, error)
+            if position not in failures or on_error == "null":
+                objects.append(decoded)
+        if report is not None:
+            report.extend(failures[position] for position in sorted(failures))
+        return objects
+
+    def _decode_error(self, row: int, cause: Exception) -> CodecError:
+        path = str(self._reader.package_path)
+        error = CodecError(f"{path}: row {row}: codec {self.codec.name}: {type(cause).__name__}")
+        error.pack, error.row, error.__cause__ = path, row, cause
+        return error
+
+    def read_many_contiguous(
+        self,
+        rows: Iterable[int],
+        *,
+        workers: int | None = None,
+        verify: bool = True,
+        on_error: OnError = "raise",
+        report: list[RecordFailure] | None = None,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+    ) -> ContiguousRecordBatch:
+        """Rows, decoded in parallel into one piece of memory, in the order given.
+
+        * ``workers``: None for as many threads as are useful, 1 for none beside the caller's.
+        * ``verify``: compare stored bytes with the index's crc32 first.
+        * ``on_error``: ``"raise"`` raises the first failed record's error, ``"null"`` marks such
+          records missing, ``"skip"`` leaves them out.
+        * ``report``: a list that each failed record's :class:`RecordFailure` is added to.
+        * ``max_record_bytes``, ``max_batch_bytes``: bounds on decoded sizes, against
+          decompression bombs; 0 for the batch stands for the machine's memory.
+
+        Raises PackIndexError, ChecksumError, CodecError or PackError, with pack and row in them,
+        and TypeError for a codec that does not decode to bytes.
+        """
+        if is_registered(self.header.get("codec")):
+            return self._decode_contiguous(rows, workers, verify, on_error, report)
+        batch = self._reader.native.read(
+            row_array(rows, len(self._reader)),
+            True,
+            worker_count(workers),
+            verify,
+            on_error,
+            max_record_bytes,
+            max_batch_bytes,
+        )
+        return ContiguousRecordBatch.from_native(batch, on_error, report)
+
+    def _decode_contiguous(
+        self,
+        rows: Iterable[int],
+        workers: int | None,
+        verify: bool,
+        on_error: OnError,
+        report: list[RecordFailure] | None,
+    ) -> ContiguousRecordBatch:
+        rows = row_array(rows, len(self._reader))
+        failures: list[RecordFailure] = []
+        objects = self._read_registered(rows, workers, verify, on_error, failures)
+        present = np.ones(len(rows), dtype=bool)
+        present[[failure.position for failure in failures]] = False
+        nulls = on_error == "null" and len(failures) > 0
+        if nulls:
+            objects = [obj if here else b"" for obj, here in zip(objects, present, strict=True)]
+        for obj in objects:
+            if not isinstance(obj, bytes | bytearray | memoryview):
+                raise TypeError(f"codec {self.codec.name} decodes to {type(obj)}, not to bytes")
+        offsets = np.zeros(len(objects) + 1, dtype=np.uint64)
+        offsets[1:] = np.cumsum([len(obj) for obj in objects])
+        batch = ContiguousRecordBatch(
+            b"".join(objects),
+            offsets,
+            validity=np.packbits(present, bitorder="little").tobytes() if nulls else None,
+            errors=failures,
+            positions=np.flatnonzero(present) if on_error == "skip" else None,
+        )
+        if report is not None:
+            report.extend(failures)
+        return batch
+
+    def __repr__(self) -> str:
+        return repr(self._reader).replace("PackReader", type(self).__name__, 1)

@@ -1,0 +1,631 @@
+"""Record references to payloads, from any table that Arrow knows."""
+
+import os
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from packs import (
+    assemble,
+    flip_payload,
+    ipc_stream,
+    item_table,
+    payloads_of,
+    slide_table,
+    write_encoded,
+    write_matrix,
+    write_pack,
+)
+
+import iac_query as iac
+
+ROWS = 12
+
+
+@pytest.fixture
+def packs(tmp_path):
+    """Three packs of bytes by three codecs, and their records."""
+    found = {}
+    for codec in ("zstd", "brotli", "none"):
+        objects = [f"{codec} {i} é日本".encode() * (i + 1) for i in range(ROWS)]
+        found[str(write_encoded(tmp_path / f"{codec}.iac", objects, codec))] = objects
+    return found
+
+
+TYPES = (pa.string(), pa.int64(), pa.uint32())
+
+
+def references(packs, rows, stamps=None, types=TYPES) -> pa.Array:
+    """A record column: row i of the table is row ``rows[i]`` of ``packs[i]``."""
+    fields = [pa.array(packs, types[0]), pa.array(rows, types[1])]
+    names = ["pack", "row"]
+    if stamps is not None:
+        fields.append(pa.array(stamps, types[2]))
+        names.append("stamp")
+    return pa.StructArray.from_arrays(fields, names)
+
+
+def table_of(record: pa.Array, **columns) -> pa.Table:
+    return pa.table({**columns, "record": record})
+
+
+def mixed(packs, count: int = 200):
+    """References to all packs in any order, with duplicates, and what they stand for."""
+    chance = np.random.default_rng(0)
+    paths = chance.choice(list(packs), count).tolist()
+    rows = chance.integers(0, ROWS, count).tolist()
+    return paths, rows, [packs[path][row] for path, row in zip(paths, rows, strict=True)]
+
+
+def stamps_of(path, rows) -> list[int]:
+    crc32 = iac.PackReader(path).index_table["crc32"].to_pylist()
+    return [crc32[row] for row in rows]
+
+
+# Where references come from
+
+
+def test_packs_may_be_mixed_in_any_order_with_duplicates(packs):
+    paths, rows, expected = mixed(packs)
+    table = iac.decode(table_of(references(paths, rows), n=range(200)))
+    assert table.column_names == ["n", "record", "payload"]
+    assert table.schema.field("payload").type == pa.large_binary()
+    assert table["payload"].to_pylist() == expected
+    assert table["n"].to_pylist() == list(range(200))
+    for workers in (1, 2, 7):
+        again = iac.decode(table_of(references(paths, rows)), workers=workers)
+        assert again["payload"].to_pylist() == expected
+
+
+def test_references_in_file_order_come_back_in_that_order(packs):
+    path, objects = next(iter(packs.items()))
+    table = iac.decode(table_of(references([path] * ROWS, range(ROWS))))
+    assert table["payload"].num_chunks == 1
+    assert table["payload"].to_pylist() == objects
+
+
+def test_a_null_reference_gives_a_null_payload(packs):
+    path, objects = next(iter(packs.items()))
+    record = pa.array(
+        [
+            {"pack": path, "row": 1},
+            None,
+            {"pack": None, "row": 1},
+            {"pack": path, "row": None},
+            {"pack": path, "row": 0},
+        ],
+        pa.struct([("pack", pa.string()), ("row", pa.int64())]),
+    )
+    for options in ({}, {"on_error": "null"}, {"on_error": "skip"}, {"as_": "text"}):
+        payload = iac.decode(table_of(record), **options)["payload"].to_pylist()
+        expected = [objects[1], None, None, None, objects[0]]
+        if "as_" in options:
+            expected = [obj if obj is None else obj.decode() for obj in expected]
+        assert payload == expected
+
+
+def test_only_nulls_and_no_rows_at_all_are_fine():
+    type = pa.struct([("pack", pa.string()), ("row", pa.int64())])
+    assert iac.decode(table_of(pa.nulls(3, type)))["payload"].to_pylist() == [None] * 3
+    empty = iac.decode(table_of(pa.array([], type)))
+    assert empty.schema.field("payload").type == pa.large_binary()
+    assert empty.num_rows == 0
+    empty = iac.decode(pa.table({"record": pa.chunked_array([], type)}), as_="text")
+    assert empty.schema.field("payload").type == pa.large_string()
+
+
+def test_tables_of_several_chunks_and_slices_are_fine(packs):
+    paths, rows, expected = mixed(packs, 50)
+    table = table_of(references(paths, rows))
+    chunked = pa.concat_tables([table[:7], table[7:7], table[7:31], table[31:]])
+    assert iac.decode(chunked)["payload"].to_pylist() == expected
+    assert iac.decode(chunked[10:40])["payload"].to_pylist() == expected[10:40]
+    nulls = pa.StructArray.from_arrays(
+        references(paths, rows).flatten(), ["pack", "row"], mask=pa.array([True] * 5 + [False] * 45)
+    )
+    assert iac.decode(table_of(nulls)[3:9])["payload"].to_pylist() == [None] * 2 + expected[5:9]
+
+
+@pytest.mark.parametrize("names", [["row", "pack"], ["stamp", "row", "pack"], ["row", "x", "pack"]])
+def test_fields_may_come_in_any_order_with_others_between(packs, names):
+    path, objects = next(iter(packs.items()))
+    fields = {
+        "pack": pa.array([path, path]),
+        "row": pa.array([3, 1]),
+        "stamp": pa.array(stamps_of(path, [3, 1]), pa.uint32()),
+        "x": pa.array([None, "y"]),
+    }
+    record = pa.StructArray.from_arrays([fields[name] for name in names], names)
+    assert iac.decode(table_of(record))["payload"].to_pylist() == [objects[3], objects[1]]
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int64(), pa.large_string()),
+    ],
+    ids=str,
+)
+def test_paths_are_any_kind_of_string(packs, type):
+    paths, rows, expected = mixed(packs, 30)
+    dictionary = pa.types.is_dictionary(type)
+    packed = pa.array(paths).dictionary_encode().cast(type) if dictionary else pa.array(paths, type)
+    record = pa.StructArray.from_arrays([packed, pa.array(rows)], ["pack", "row"])
+    assert iac.decode(table_of(record))["payload"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("type", [pa.int8(), pa.int32(), pa.uint16(), pa.uint64()], ids=str)
+def test_rows_are_any_kind_of_integer(packs, type):
+    paths, rows, expected = mixed(packs, 30)
+    record = references(paths, rows, types=(pa.string(), type))
+    assert iac.decode(table_of(record))["payload"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("type", [pa.uint32(), pa.int64(), pa.uint64()], ids=str)
+def test_stamps_are_any_kind_of_integer_or_null(packs, type):
+    path, objects = next(iter(packs.items()))
+    stamps = [*stamps_of(path, [4, 2]), None]
+    record = references([path] * 3, [4, 2, 1], stamps, (pa.string(), pa.int64(), type))
+    expected = [objects[4], objects[2], objects[1]]
+    assert iac.decode(table_of(record))["payload"].to_pylist() == expected
+    record = references([path], [4], [None], (pa.string(), pa.int64(), pa.null()))
+    assert iac.decode(table_of(record))["payload"].to_pylist() == [objects[4]]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (pa.array([1, 2]), "expected a struct"),
+        (pa.array([{"pack": "x"}]), "expected pack and row"),
+        (pa.array([{"row": 1}]), "expected pack and row"),
+        (pa.array([{"pack": 1, "row": 1}]), "expected a string"),
+        (pa.array([{"pack": b"x", "row": 1}]), "expected a string"),
+        (pa.array([{"pack": "x", "row": 1.0}]), "expected an integer"),
+        (pa.array([{"pack": "x", "row": "1"}]), "expected an integer"),
+        (pa.array([{"pack": "x", "row": 1, "stamp": "1"}]), "expected an integer"),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)
+def test_what_is_no_reference_is_a_type_error(record, message):
+    with pytest.raises(TypeError, match=message):
+        iac.decode(table_of(record))
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda table: table,
+        lambda table: table.to_reader(max_chunksize=7),
+        lambda table: table.to_batches()[0],
+        pl.from_arrow,
+        lambda table: pl.from_arrow(table).with_columns(),
+    ],
+    ids=["table", "reader", "batch", "polars", "polars again"],
+)
+def test_results_are_anything_with_an_arrow_stream(packs, convert):
+    paths, rows, expected = mixed(packs, 40)
+    table = table_of(references(paths, rows), label=[f"l{i}" for i in range(40)])
+    decoded = iac.decode(convert(table))
+    assert isinstance(decoded, pa.Table)
+    assert decoded["payload"].to_pylist() == expected
+    assert decoded["label"].to_pylist() == [f"l{i}" for i in range(40)]
+
+
+def test_polars_filters_sorts_and_joins_keep_references(packs):
+    paths, rows, expected = mixed(packs, 60)
+    frame = pl.from_arrow(table_of(references(paths, rows), n=range(60)))
+    frame = frame.filter(pl.col("n") % 3 == 0).sort("n", descending=True)
+    decoded = iac.decode(frame)
+    assert decoded["payload"].to_pylist() == [expected[n] for n in decoded["n"].to_pylist()]
+    assert pl.from_arrow(decoded)["payload"].to_list() == decoded["payload"].to_pylist()
+
+
+def test_references_survive_parquet(packs, tmp_path):
+    paths, rows, expected = mixed(packs, 40)
+    pq.write_table(table_of(references(paths, rows)), tmp_path / "x.parquet")
+    table = pq.read_table(tmp_path / "x.parquet")
+    assert iac.decode(table)["payload"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("result", [None, 5, {"record": []}, "x"], ids=repr)
+def test_other_results_are_type_errors(result):
+    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+        iac.decode(result)
+
+
+# Columns
+
+
+def test_other_columns_are_untouched_and_not_copied(packs):
+    paths, rows, _ = mixed(packs, 100)
+    table = table_of(references(paths, rows), text=[f"text {i}" for i in range(100)], n=range(100))
+    decoded = iac.decode(table)
+    for name in ("text", "n"):
+        before, after = table[name].chunk(0).buffers(), decoded[name].chunk(0).buffers()
+        assert [b and b.address for b in before] == [b and b.address for b in after]
+    assert decoded["record"].equals(table["record"])
+
+
+def test_column_and_result_names_can_be_chosen(packs):
+    path, objects = next(iter(packs.items()))
+    table = pa.table({"payload": [1], "note": references([path], [2])})
+    decoded = iac.decode(table, column="note", into="text", as_="text")
+    assert decoded.column_names == ["payload", "note", "text"]
+    assert decoded["text"].to_pylist() == [objects[2].decode()]
+    with pytest.raises(KeyError, match="record"):
+        iac.decode(table)
+    with pytest.raises(ValueError, match="'payload' already"):
+        iac.decode(table, column="note")
+    taken = pa.table({"payload_error": [1], "record": references([path], [2])})
+    assert iac.decode(taken)["payload"].to_pylist() == [objects[2]]
+    with pytest.raises(ValueError, match="'payload_error' already"):
+        iac.decode(taken, on_error="null")
+
+
+def test_several_columns_are_decoded_one_by_one(packs):
+    (a, first), (b, second), *_ = packs.items()
+    table = pa.table({"x": references([a] * 2, [0, 1]), "y": references([b] * 2, [1, 0])})
+    table = iac.decode(iac.decode(table, column="x", into="a"), column="y", into="b")
+    assert table["a"].to_pylist() == first[:2]
+    assert table["b"].to_pylist() == second[1::-1]
+
+
+# Kinds
+
+
+def test_text_and_stored_bytes(packs, tmp_path):
+    path = str(tmp_path / "zstd.iac")
+    table = table_of(references([path] * 3, [2, 0, 2]))
+    text = iac.decode(table, as_="text")["payload"]
+    assert text.type == pa.large_string()
+    assert text.to_pylist() == [packs[path][row].decode() for row in (2, 0, 2)]
+    stored = iac.decode(table, as_="stored")["payload"]
+    assert stored.to_pylist() == iac.PackReader(path).read_payloads([2, 0, 2])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint64", "bool"])
+def test_fixed_packs_come_as_vectors_of_their_dtype(tmp_path, dtype):
+    matrix = (np.arange(15).reshape(5, 3) % 2).astype(dtype)
+    path = str(write_matrix(tmp_path / "m.iac", matrix))
+    table = table_of(references([path] * 3, [4, 0, 4]))
+    vectors = iac.decode(table)["payload"]
+    assert vectors.type == pa.list_(pa.from_numpy_dtype(dtype), 3)
+    assert vectors.to_pylist() == matrix[[4, 0, 4]].tolist()
+    tensors = iac.decode(table, as_="tensor")["payload"]
+    assert tensors.type == pa.fixed_shape_tensor(pa.from_numpy_dtype(dtype), [3])
+    if dtype != "bool":
+        np.testing.assert_array_equal(
+            tensors.combine_chunks().to_numpy_ndarray(), matrix[[4, 0, 4]]
+        )
+    raw = iac.decode(table, as_="bytes")["payload"]
+    assert raw.to_pylist() == [matrix[row].tobytes() for row in (4, 0, 4)]
+
+
+def test_missing_vectors_are_null(tmp_path):
+    path = str(write_matrix(tmp_path / "m.iac", np.ones((3, 2), np.float32)))
+    table = table_of(references([path, None, path, path], [0, 1, 9, 2]))
+    for as_ in ("vector", "tensor"):
+        decoded = iac.decode(table, as_=as_, on_error="null")["payload"]
+        decoded.validate(full=True)
+        assert decoded.is_valid().to_pylist() == [True, False, False, True]
+    kept = iac.decode(table, on_error="skip")["payload"]
+    assert kept.to_pylist() == [[1, 1], None, [1, 1]]
+
+
+def test_complex_vectors_have_no_arrow_type(tmp_path):
+    path = str(write_matrix(tmp_path / "m.iac", np.ones((3, 2), np.complex64)))
+    table = table_of(references([path], [0]))
+    with pytest.raises(iac.CodecError, match="as_='bytes'"):
+        iac.decode(table)
+    assert iac.decode(table, as_="bytes")["payload"].to_pylist() == [
+        np.ones(2, np.complex64).tobytes()
+    ]
+
+
+def test_variable_records_have_no_shape(packs):
+    path = next(iter(packs))
+    for as_ in ("vector", "tensor"):
+        with pytest.raises(iac.CodecError, match="no fixed shape"):
+            iac.decode(table_of(references([path], [0])), as_=as_)
+
+
+def test_kinds_that_do_not_mix_are_an_error_that_names_both_packs(packs, tmp_path):
+    text, matrix = next(iter(packs)), str(write_matrix(tmp_path / "m.iac", np.ones((2, 2), "f4")))
+    table = table_of(references([text, matrix], [0, 0]))
+    with pytest.raises(iac.CodecError) as raised:
+        iac.decode(table)
+    assert text in str(raised.value)
+    assert matrix in str(raised.value)
+    assert iac.decode(table, as_="bytes")["payload"][1].as_py() == np.ones(2, "f4").tobytes()
+    wider = str(write_matrix(tmp_path / "w.iac", np.ones((2, 3), "f4")))
+    with pytest.raises(iac.CodecError, match="decode them apart"):
+        iac.decode(table_of(references([matrix, wider], [0, 0])))
+
+
+@pytest.mark.parametrize("as_", ["raw", "", "Text", 5])
+def test_another_kind_is_a_value_error(packs, as_):
+    with pytest.raises(ValueError, match="as_ is"):
+        iac.decode(table_of(references([next(iter(packs))], [0])), as_=as_)
+
+
+def test_payloads_that_are_no_text_are_row_errors(tmp_path):
+    payloads = [b"fine", b"\xff\xfe", "é".encode(), b"\xed\xa0\x80", b"caf\xc3"]
+    path = str(write_pack(tmp_path / "x.iac", payloads))
+    table = table_of(references([path] * 5, [4, 2, 1, 0, 3]))
+    assert iac.decode(table)["payload"].to_pylist() == [payloads[i] for i in (4, 2, 1, 0, 3)]
+    with pytest.raises(iac.CodecError, match=r"x\.iac: row 4: payload is not UTF-8") as raised:
+        iac.decode(table, as_="text")
+    assert raised.value.row == 4
+    decoded = iac.decode(table, as_="text", on_error="null")
+    assert decoded["payload"].to_pylist() == [None, "é", None, "fine", None]
+    assert [error is None for error in decoded["payload_error"].to_pylist()] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert iac.decode(table, as_="text", on_error="skip")["payload"].to_pylist() == ["é", "fine"]
+
+
+# Stale references
+
+
+def test_a_reference_to_a_pack_that_changed_is_stale(packs):
+    path, objects = next(iter(packs.items()))
+    rows = [0, 5]
+    record = references([path] * 2, rows, stamps_of(path, rows))
+    assert iac.decode(table_of(record))["payload"].to_pylist() == [objects[0], objects[5]]
+    write_pack(path, [b"another patient's"] * ROWS)
+    with pytest.raises(iac.StaleReferenceError, match="row 0: the pack has changed") as raised:
+        iac.decode(table_of(record))
+    assert (raised.value.pack, raised.value.row) == (path, 0)
+    decoded = iac.decode(table_of(record), on_error="null")
+    assert decoded["payload"].to_pylist() == [None, None]
+    assert "has changed" in decoded["payload_error"][0].as_py()
+
+
+def test_a_fixed_pack_is_stamped_by_its_header(tmp_path):
+    import zlib
+
+    path = str(write_matrix(tmp_path / "m.iac", np.eye(3)))
+    raw = (tmp_path / "m.iac").read_bytes()
+    stamp = zlib.crc32(raw[16 : 16 + int.from_bytes(raw[8:12], "little")])
+    record = references([path], [1], [stamp])
+    assert iac.decode(table_of(record))["payload"].to_pylist() == [[0, 1, 0]]
+    write_matrix(tmp_path / "m.iac", np.eye(4))
+    with pytest.raises(iac.StaleReferenceError):
+        iac.decode(table_of(record))
+
+
+def test_a_stamped_row_that_is_gone_is_an_error(packs):
+    path = next(iter(packs))
+    record = references([path], [ROWS - 1], stamps_of(path, [ROWS - 1]))
+    write_pack(path, [b"x"])
+    with pytest.raises(iac.PackIndexError, match=f"row {ROWS - 1}"):
+        iac.decode(table_of(record))
+
+
+# Failures
+
+
+@pytest.mark.parametrize("row", [ROWS, -1, 2**62, -(2**63)])
+def test_a_row_outside_is_an_error_and_never_counted_from_the_end(packs, row):
+    path = next(iter(packs))
+    with pytest.raises(iac.PackIndexError, match="out of range"):
+        iac.decode(table_of(references([path], [row])))
+    decoded = iac.decode(table_of(references([path, path], [row, 0])), on_error="null")
+    assert decoded["payload"].is_valid().to_pylist() == [False, True]
+
+
+def test_an_unsigned_row_beyond_63_bits_is_an_error_of_its_row(packs):
+    path, objects = next(iter(packs.items()))
+    record = references([path] * 2, [2**64 - 1, 1], types=(pa.string(), pa.uint64()))
+    with pytest.raises(iac.PackIndexError):
+        iac.decode(table_of(record))
+    decoded = iac.decode(table_of(record), on_error="null")
+    assert decoded["payload"].to_pylist() == [None, objects[1]]
+
+
+def test_every_failure_is_reported_with_pack_row_and_reason(packs, tmp_path):
+    (a, first), (b, _), (c, third) = packs.items()
+    flip_payload(b, 3)
+    missing = str(tmp_path / "missing.iac")
+    broken = tmp_path / "broken.iac"
+    broken.write_bytes(b"no pack")
+    paths = [a, missing, b, str(broken), c, a, None]
+    rows = [1, 2, 3, 4, 5, 99, 0]
+    table = table_of(references(paths, rows), n=range(7))
+
+    report = []
+    decoded = iac.decode(table, on_error="null", report=report)
+    assert decoded.column_names == ["n", "record", "payload", "payload_error"]
+    assert decoded["payload"].to_pylist() == [first[1], None, None, None, third[5], None, None]
+    reasons = decoded["payload_error"].to_pylist()
+    assert [reason is None for reason in reasons] == [True, False, False, False, True, False, True]
+    assert [(f.position, f.pack, f.row, type(f.error)) for f in report] == [
+        (1, missing, 2, iac.PackNotFoundError),
+        (2, b, 3, iac.ChecksumError),
+        (3, str(broken), 4, iac.PackError),
+        (5, a, 99, iac.PackIndexError),
+    ]
+    for failure, reason in zip(report, [r for r in reasons if r], strict=True):
+        assert failure.pack in reason == str(failure.error)
+
+    report = []
+    decoded = iac.decode(table, on_error="skip", report=report)
+    assert decoded["n"].to_pylist() == [0, 4, 6]
+    assert decoded["payload"].to_pylist() == [first[1], third[5], None]
+    assert len(report) == 4
+
+
+def test_a_missing_pack_is_raised(tmp_path):
+    with pytest.raises(iac.PackNotFoundError, match=r"missing\.iac"):
+        iac.decode(table_of(references([str(tmp_path / "missing.iac")], [0])))
+
+
+def test_an_index_that_cannot_be_read_fails_its_packs_rows_only(packs, tmp_path):
+    good, objects = next(iter(packs.items()))
+    bad = tmp_path / "bad.iac"
+    columns = {"offset": pa.array([0] * 3, pa.uint64()), "length": pa.array([0] * 3, pa.uint32())}
+    stream = bytearray(ipc_stream(pa.table(columns), compression="zstd"))
+    magic = stream.find(b"\x28\xb5\x2f\xfd")
+    stream[magic : magic + 4] = b"\0\0\0\0"
+    assemble(bad, bytes(stream), rows=(1, 3))
+    table = table_of(references([str(bad), good, str(bad)], [0, 1, 2]))
+    with pytest.raises(iac.PackError, match=r"bad\.iac"):
+        iac.decode(table)
+    report = []
+    decoded = iac.decode(table, on_error="null", report=report)
+    assert decoded["payload"].to_pylist() == [None, objects[1], None]
+    assert [failure.row for failure in report] == [0, 2]
+
+
+def test_damage_is_found_unless_told_not_to_verify(packs):
+    path = next(iter(packs))
+    raw = str(list(packs)[-1])
+    flip_payload(raw, 0)
+    table = table_of(references([raw, path], [0, 0]))
+    with pytest.raises(iac.ChecksumError, match="row 0"):
+        iac.decode(table)
+    assert iac.decode(table, verify=False)["payload"][0].as_py()[1:] == packs[raw][0][1:]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"on_error": "ignore"}, {"on_error": None}, {"workers": 0}, {"workers": -1}],
+    ids=str,
+)
+def test_wrong_options_are_value_errors(packs, options):
+    with pytest.raises(ValueError):
+        iac.decode(table_of(references([next(iter(packs))], [0])), **options)
+    with pytest.raises(TypeError):
+        iac.decode(table_of(references([next(iter(packs))], [0])), workers=True)
+
+
+def test_a_pack_of_a_registered_codec_is_left_to_its_reader(tmp_path):
+    class Reverse(iac.Codec):
+        name = "reverse"
+
+        def encode(self, obj):
+            return obj[::-1]
+
+        def decode(self, payload):
+            return payload[::-1]
+
+    iac.Codec.register("reverse", Reverse)
+    try:
+        iac.VariableRecordPack.build(
+            tmp_path / "x.iac",
+            payload_type="t",
+            slide_table=slide_table(),
+            index_table=item_table(1),
+            objects=[b"abc"],
+            codec=Reverse(),
+        )
+        table = table_of(references([str(tmp_path / "x.iac")], [0]))
+        with pytest.raises(iac.CodecError, match="as_='stored'"):
+            iac.decode(table)
+        assert iac.decode(table, as_="stored")["payload"].to_pylist() == [b"cba"]
+    finally:
+        del iac.Codec._registered["reverse"]
+
+
+# What may be opened
+
+
+def test_only_the_packs_allowed_are_opened(packs, tmp_path):
+    path, objects = next(iter(packs.items()))
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside-not").mkdir()
+    inside = str(write_pack(tmp_path / "inside" / "x.iac", [b"inside"]))
+    beside = str(write_pack(tmp_path / "inside-not" / "x.iac", [b"beside"]))
+    root = tmp_path / "inside"
+    for allowed in (root, str(root), [root], [os.fsencode(root)], f"{root}/", [inside], inside):
+        decoded = iac.decode(
+            table_of(references([inside, path, beside], [0, 0, 0])), packs=allowed, on_error="null"
+        )
+        assert decoded["payload"].to_pylist() == [b"inside", None, None]
+        assert "not among the packs that were allowed" in decoded["payload_error"][1].as_py()
+    both = iac.decode(table_of(references([inside, path], [0, 0])), packs=[root, path])
+    assert both["payload"].to_pylist() == [b"inside", objects[0]]
+    with pytest.raises(iac.PackError, match="not among"):
+        iac.decode(table_of(references([path], [0])), packs=[])
+
+
+def test_links_and_dots_do_not_lead_out_of_what_is_allowed(packs, tmp_path):
+    outside = next(iter(packs))
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link.iac").symlink_to(outside)
+    (root / "folder").symlink_to(tmp_path)
+    write_pack(root / "real.iac", [b"real"])
+    (tmp_path / "to-root.iac").symlink_to(root / "real.iac")
+    name = os.path.basename(outside)
+    for path in (root / "link.iac", f"{root}/../{name}", root / "folder" / name):
+        with pytest.raises(iac.PackError, match="not among") as raised:
+            iac.decode(table_of(references([str(path)], [0])), packs=[root])
+        assert raised.value.pack == str(path)
+    # A link from elsewhere to what is allowed is fine, and so is a root that is a link.
+    for path in (tmp_path / "to-root.iac", f"{root}/x/../real.iac", f"{root}/./real.iac"):
+        os.makedirs(root / "x", exist_ok=True)
+        table = table_of(references([str(path)], [0]))
+        assert iac.decode(table, packs=[root])["payload"].to_pylist() == [b"real"]
+    (tmp_path / "root-link").symlink_to(root)
+    table = table_of(references([str(tmp_path / "root-link" / "real.iac")], [0]))
+    assert iac.decode(table, packs=[tmp_path / "root-link"])["payload"].to_pylist() == [b"real"]
+
+
+@pytest.mark.parametrize(
+    "url", ["https://example.org/x.iac", "s3://bucket/x.iac", "file:///etc/passwd", "://"]
+)
+def test_urls_are_refused(url):
+    with pytest.raises(iac.PackError, match="is not a local file"):
+        iac.decode(table_of(references([url], [0])))
+    with pytest.raises(iac.PackError):
+        iac.decode(table_of(references([url], [0])), packs=["/"])
+
+
+@pytest.mark.parametrize("path", ["", "/", "/etc/passwd", "/dev/zero", "\0", "x\0y", "a" * 5000])
+@pytest.mark.parametrize("packs", [None, ["/"]], ids=["any", "listed"])
+def test_odd_paths_are_errors_of_their_rows(path, packs):
+    table = table_of(references([path, None], [0, 0]))
+    with pytest.raises((iac.PackError, OSError)):
+        iac.decode(table, packs=packs)
+    decoded = iac.decode(table, packs=packs, on_error="null")
+    assert decoded["payload"].to_pylist() == [None, None]
+    assert decoded["payload_error"][0].as_py()
+
+
+def test_a_path_with_a_nul_does_not_open_the_file_before_it(packs):
+    path = next(iter(packs))
+    with pytest.raises((iac.PackError, OSError)):
+        iac.decode(table_of(references([f"{path}\0.txt"], [0])))
+
+
+# Memory
+
+
+def test_the_result_owns_its_memory(tmp_path):
+    payloads = payloads_of(50, 100_000)
+    path = str(write_pack(tmp_path / "x.iac", payloads))
+    payload = iac.decode(table_of(references([path] * 50, range(50))))["payload"]
+    os.unlink(path)
+    others = [np.full(5_000_000, i, np.uint8) for i in range(4)]
+    assert payload.to_pylist() == payloads
+    assert len(others) == 4
+
+
+def test_many_packs_are_decoded_in_one_call(tmp_path):
+    count = 300
+    paths = [str(write_pack(tmp_path / f"{i}.iac", [str(i).encode()])) for i in range(count)]
+    order = np.random.default_rng(1).permutation(count)
+    record = references([paths[i] for i in order], [0] * count)
+    expected = [str(i).encode() for i in order]
+    assert iac.decode(table_of(record))["payload"].to_pylist() == expected
