@@ -12,9 +12,10 @@ import numpy as np
 from iatro import iac as peer
 
 import iac_query
-from benchmarks._library_loop import LibraryLoop
-from benchmarks._measure import Timings, interleaved, print_table
-from benchmarks._packs import lines, tiles, write
+
+from ._library_loop import LibraryLoop
+from ._measure import Timings, interleaved, print_table
+from ._packs import lines, tiles, write
 
 PARAMS: dict[str, dict[str, Any]] = {"none": {}, "zstd": {"level": 3}, "brotli": {"quality": 5}}
 WRITERS = {"peer": peer, "ours": iac_query}
@@ -56,16 +57,13 @@ def race(folder: Path, objects: list[bytes], codecs: list[str], rounds: int) -> 
 
     rows = []
     for case in dict.fromkeys(key[:3] for key in contestants):
-        mine = (*case, "ours")
-        rows.append(
-            [
-                case[0],
-                *case[1:],
-                timings.median(mine) * 1e3,
-                *(timings.ratio((*case, other), mine) for other in ("peer", "loop")),
-                *(timings.ratio((*case, other), (*case, "unverified")) for other in ("peer", "loop")),
-            ]
-        )
+        mine, unverified = (*case, "ours"), (*case, "unverified")
+        ratios = [
+            timings.ratio((*case, other), of)
+            for of in (mine, unverified)
+            for other in ("peer", "loop")
+        ]
+        rows.append([*case, timings.median(mine) * 1e3, *ratios])
     return rows
 
 

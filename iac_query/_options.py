@@ -67,6 +67,8 @@ def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:
 
 def row_number(row: int, count: int) -> int:
     """One row, as :func:`row_array`."""
+    if type(row) is int and 0 <= row < count:  # the usual case, quickly
+        return row
     if isinstance(row, bool) or not hasattr(row, "__index__"):
         raise TypeError(f"row is {row!r}, expected an int")
     number = row.__index__()

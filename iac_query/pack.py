@@ -108,7 +108,9 @@ class PackReader:
 
     def read_payload(self, row: int, *, verify: bool = True) -> bytes:
         """The stored bytes of one row; negative rows count from the end."""
-        return self.native.read_one(row_number(row, len(self)), False, verify, MAX_RECORD_BYTES)
+        native = self.native
+        number = row_number(row, native.num_records)
+        return native.read_one(number, False, verify, MAX_RECORD_BYTES)
 
     def read_payloads(self, rows: Iterable[int], *, verify: bool = True) -> list[bytes]:
         """The stored bytes of rows, in the order given, duplicates included."""

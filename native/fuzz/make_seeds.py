@@ -16,12 +16,16 @@ ROWS = {"every_type": 4, "nested_dictionaries": 6, "delta_dictionary": 5, "two_d
 NO_ROWS = ("no_rows", "no_columns", "two_offsets")
 
 
-def seed(literal: bool, text: bytes, slides: bytes, index: bytes, data: bytes, rows: tuple) -> bytes:
+def seed(
+    literal: bool, text: bytes, slides: bytes, index: bytes, data: bytes, rows: tuple
+) -> bytes:
+    """Give the input of these parts, as pack.cpp takes it apart."""
     sizes = len(text), len(slides), len(index)
     return struct.pack("<BxHHHII", literal, *sizes, *rows) + text + slides + index + data
 
 
 def of_pack(path: Path, literal: bool) -> bytes:
+    """Give the input that stands for a pack."""
     pack = path.read_bytes()
     text = pack[16 : 16 + struct.unpack_from("<I", pack, 8)[0]]
     header = json.loads(text)
@@ -32,6 +36,7 @@ def of_pack(path: Path, literal: bool) -> bytes:
 
 
 def main() -> None:
+    """Write every seed."""
     SEEDS.mkdir(parents=True, exist_ok=True)
     for path in map(Path, sys.argv[1:]):
         (SEEDS / path.stem).write_bytes(of_pack(path, literal=False))

@@ -4,13 +4,14 @@
 // Input), the header's JSON, both tables, the data. The JSON is either taken as it is or given the
 // layout that fits the rest, for otherwise few inputs would come past the header.
 
+#include "iac/pack.h"
+
 #include <cstdlib>
 #include <nanoarrow/nanoarrow.hpp>
 #include <string>
 #include <vector>
 
 #include "iac/error.h"
-#include "iac/pack.h"
 #include "tests/faults.h"
 
 namespace {

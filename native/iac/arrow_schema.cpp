@@ -27,11 +27,16 @@ void check(ArrowErrorCode code) {
 std::string int_format(FB(Int_table_t) type) {
   const bool is_signed = FB(Int_is_signed_get(type)) != 0;
   switch (FB(Int_bitWidth_get(type))) {
-    case 8: return is_signed ? "c" : "C";
-    case 16: return is_signed ? "s" : "S";
-    case 32: return is_signed ? "i" : "I";
-    case 64: return is_signed ? "l" : "L";
-    default: throw bad("unknown integer width");
+    case 8:
+      return is_signed ? "c" : "C";
+    case 16:
+      return is_signed ? "s" : "S";
+    case 32:
+      return is_signed ? "i" : "I";
+    case 64:
+      return is_signed ? "l" : "L";
+    default:
+      throw bad("unknown integer width");
   }
 }
 
@@ -48,8 +53,7 @@ std::string union_format(FB(Union_table_t) type, size_t children) {
     throw bad("union with mismatched type ids");
   }
   for (size_t i = 0; i < children; ++i) {
-    const auto id =
-        ids != nullptr ? flatbuffers_int32_vec_at(ids, i) : static_cast<int32_t>(i);
+    const auto id = ids != nullptr ? flatbuffers_int32_vec_at(ids, i) : static_cast<int32_t>(i);
     if (id < 0 || id > 127) throw bad("union type id outside 0 to 127");
     format += (i == 0 ? "" : ",") + std::to_string(id);
   }
@@ -72,30 +76,43 @@ std::string format_of(FB(Field_table_t) field, size_t children) {
     return format;
   };
   switch (FB(Field_type_type(field))) {
-    case FB(Type_Null): return "n";
-    case FB(Type_Bool): return "b";
-    case FB(Type_Int): return int_format(static_cast<FB(Int_table_t)>(type));
+    case FB(Type_Null):
+      return "n";
+    case FB(Type_Bool):
+      return "b";
+    case FB(Type_Int):
+      return int_format(static_cast<FB(Int_table_t)>(type));
     case FB(Type_FloatingPoint):
       switch (FB(FloatingPoint_precision(static_cast<FB(FloatingPoint_table_t)>(type)))) {
-        case FB(Precision_HALF): return "e";
-        case FB(Precision_SINGLE): return "f";
-        case FB(Precision_DOUBLE): return "g";
-        default: throw bad("unknown floating point precision");
+        case FB(Precision_HALF):
+          return "e";
+        case FB(Precision_SINGLE):
+          return "f";
+        case FB(Precision_DOUBLE):
+          return "g";
+        default:
+          throw bad("unknown floating point precision");
       }
-    case FB(Type_Decimal): return decimal_format(static_cast<FB(Decimal_table_t)>(type));
-    case FB(Type_Binary): return "z";
-    case FB(Type_LargeBinary): return "Z";
-    case FB(Type_BinaryView): return "vz";
-    case FB(Type_Utf8): return "u";
-    case FB(Type_LargeUtf8): return "U";
-    case FB(Type_Utf8View): return "vu";
+    case FB(Type_Decimal):
+      return decimal_format(static_cast<FB(Decimal_table_t)>(type));
+    case FB(Type_Binary):
+      return "z";
+    case FB(Type_LargeBinary):
+      return "Z";
+    case FB(Type_BinaryView):
+      return "vz";
+    case FB(Type_Utf8):
+      return "u";
+    case FB(Type_LargeUtf8):
+      return "U";
+    case FB(Type_Utf8View):
+      return "vu";
     case FB(Type_FixedSizeBinary): {
       const auto binary = static_cast<FB(FixedSizeBinary_table_t)>(type);
       return "w:" + std::to_string(FB(FixedSizeBinary_byteWidth(binary)));
     }
     case FB(Type_Date):
-      return FB(Date_unit(static_cast<FB(Date_table_t)>(type))) == FB(DateUnit_DAY) ? "tdD"
-                                                                                    : "tdm";
+      return FB(Date_unit(static_cast<FB(Date_table_t)>(type))) == FB(DateUnit_DAY) ? "tdD" : "tdm";
     case FB(Type_Time): {
       const auto time = static_cast<FB(Time_table_t)>(type);
       const int unit = FB(Time_unit(time));
@@ -112,24 +129,37 @@ std::string format_of(FB(Field_table_t) field, size_t children) {
       return "tD" + unit_letter(FB(Duration_unit(static_cast<FB(Duration_table_t)>(type))));
     case FB(Type_Interval):
       switch (FB(Interval_unit(static_cast<FB(Interval_table_t)>(type)))) {
-        case FB(IntervalUnit_YEAR_MONTH): return "tiM";
-        case FB(IntervalUnit_DAY_TIME): return "tiD";
-        case FB(IntervalUnit_MONTH_DAY_NANO): return "tin";
-        default: throw bad("unknown interval unit");
+        case FB(IntervalUnit_YEAR_MONTH):
+          return "tiM";
+        case FB(IntervalUnit_DAY_TIME):
+          return "tiD";
+        case FB(IntervalUnit_MONTH_DAY_NANO):
+          return "tin";
+        default:
+          throw bad("unknown interval unit");
       }
-    case FB(Type_Struct_): return "+s";
-    case FB(Type_List): return expect_children(1, "+l");
-    case FB(Type_LargeList): return expect_children(1, "+L");
-    case FB(Type_ListView): return expect_children(1, "+vl");
-    case FB(Type_LargeListView): return expect_children(1, "+vL");
-    case FB(Type_Map): return expect_children(1, "+m");
-    case FB(Type_RunEndEncoded): return expect_children(2, "+r");
+    case FB(Type_Struct_):
+      return "+s";
+    case FB(Type_List):
+      return expect_children(1, "+l");
+    case FB(Type_LargeList):
+      return expect_children(1, "+L");
+    case FB(Type_ListView):
+      return expect_children(1, "+vl");
+    case FB(Type_LargeListView):
+      return expect_children(1, "+vL");
+    case FB(Type_Map):
+      return expect_children(1, "+m");
+    case FB(Type_RunEndEncoded):
+      return expect_children(2, "+r");
     case FB(Type_FixedSizeList): {
       const auto list = static_cast<FB(FixedSizeList_table_t)>(type);
       return expect_children(1, "+w:") + std::to_string(FB(FixedSizeList_listSize(list)));
     }
-    case FB(Type_Union): return union_format(static_cast<FB(Union_table_t)>(type), children);
-    default: throw bad("unknown type");
+    case FB(Type_Union):
+      return union_format(static_cast<FB(Union_table_t)>(type), children);
+    default:
+      throw bad("unknown type");
   }
 }
 
@@ -217,7 +247,8 @@ class Decoder {
       ArrowSchemaInit(typed);
       check(ArrowSchemaSetName(typed, ""));
       out_.dictionary_ids[schema] = FB(DictionaryEncoding_id(dictionary));
-      if (FB(DictionaryEncoding_isOrdered(dictionary))) schema->flags |= ARROW_FLAG_DICTIONARY_ORDERED;
+      if (FB(DictionaryEncoding_isOrdered(dictionary)))
+        schema->flags |= ARROW_FLAG_DICTIONARY_ORDERED;
     }
     const std::string format = format_of(field, FB(Field_vec_len(children)));
     spend(format.size() + (name != nullptr ? flatbuffers_string_len(name) : 0));

@@ -26,11 +26,11 @@ struct RowFailure {
 struct Batch {
   size_t count = 0;
   Buffer data;
-  Buffer offsets;  // count + 1 uint64: record i is data[offsets[i], offsets[i + 1])
-  std::vector<uint8_t> validity;  // Arrow bitmap; empty when every record is there
+  Buffer offsets;                  // count + 1 uint64: record i is data[offsets[i], offsets[i + 1])
+  std::vector<uint8_t> validity;   // Arrow bitmap; empty when every record is there
   std::vector<int64_t> positions;  // OnError::skip only: the request's positions that are here
   std::vector<RowFailure> failures;  // by position
-  size_t unchecked = 0;  // records that have no crc32 to verify
+  size_t unchecked = 0;              // records that have no crc32 to verify
 };
 
 // Failures as they come in from any thread.

@@ -12,8 +12,8 @@
 namespace iac {
 namespace {
 
-constexpr uint64_t large = uint64_t{4} << 20;          // from here on in huge pages
-constexpr uint64_t kept_bytes = uint64_t{256} << 20;   // at most so much touched memory waits
+constexpr uint64_t large = uint64_t{4} << 20;         // from here on in huge pages
+constexpr uint64_t kept_bytes = uint64_t{256} << 20;  // at most so much touched memory waits
 
 struct Piece {
   std::byte* data = nullptr;

@@ -15,7 +15,9 @@
 namespace iac {
 namespace {
 
-Error bad(const std::string& reason) { return {Error::Kind::pack, "damaged Arrow data: " + reason}; }
+Error bad(const std::string& reason) {
+  return {Error::Kind::pack, "damaged Arrow data: " + reason};
+}
 
 FB(RecordBatch_table_t) table_of(const BatchLocation& batch) {
   return static_cast<FB(RecordBatch_table_t)>(batch.record_batch);
@@ -141,7 +143,11 @@ class ColumnReader {
  public:
   ColumnReader(const Source& source, const BatchLocation& batch, BatchCursor at,
                const TableSchema& schema, const DictionaryLookup& dictionaries, Column& out)
-      : source_(source), batch_(batch), at_(at), schema_(schema), dictionaries_(dictionaries),
+      : source_(source),
+        batch_(batch),
+        at_(at),
+        schema_(schema),
+        dictionaries_(dictionaries),
         out_(out) {
     const auto table = table_of(batch);
     compressed_ = FB(RecordBatch_compression_is_present(table));
@@ -297,10 +303,23 @@ void check_views(const ArrowArrayView& view) {
 // What nanoarrow's full validation leaves out.
 void check_more(const ArrowArrayView& view) {
   switch (view.storage_type) {
-    case NANOARROW_TYPE_STRING: check_text<int32_t>(view); break;
-    case NANOARROW_TYPE_LARGE_STRING: check_text<int64_t>(view); break;
+    case NANOARROW_TYPE_STRING:
+      check_text<int32_t>(view);
+      break;
+    case NANOARROW_TYPE_LARGE_STRING:
+      check_text<int64_t>(view);
+      break;
     case NANOARROW_TYPE_STRING_VIEW:
-    case NANOARROW_TYPE_BINARY_VIEW: check_views(view); break;
+    case NANOARROW_TYPE_BINARY_VIEW:
+      check_views(view);
+      break;
+    case NANOARROW_TYPE_MAP: {
+      const auto& entries = *view.children[0];
+      if (entries.null_count > 0 || entries.children[0]->null_count > 0) {
+        throw bad("map whose entries or keys are null");  // pyarrow aborts the process
+      }
+      break;
+    }
     case NANOARROW_TYPE_DENSE_UNION:
       for (int64_t i = 0; i < view.length; ++i) {
         const auto& child = *view.children[ArrowArrayViewUnionChildIndex(&view, i)];
@@ -318,7 +337,8 @@ void check_more(const ArrowArrayView& view) {
       if (!covered) throw bad("run ends that do not cover the column");
       break;
     }
-    default: break;
+    default:
+      break;
   }
   for (int64_t i = 0; i < view.n_children; ++i) check_more(*view.children[i]);
 }
@@ -361,7 +381,8 @@ std::shared_ptr<const Column> Column::read(const Source& source, const BatchLoca
   ArrowArrayView* view = column->view_.get();
   ArrowError error;
   try {
-    if (ArrowArrayViewInitFromSchema(view, &field, &error) != NANOARROW_OK) throw bad(error.message);
+    if (ArrowArrayViewInitFromSchema(view, &field, &error) != NANOARROW_OK)
+      throw bad(error.message);
     ColumnReader(source, batch, at, schema, dictionaries, *column).read(field, *view);
     check_before(*view);
     if (ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &error) != NANOARROW_OK) {

@@ -2,9 +2,9 @@
 // the last offset, so that whoever uses it needs no checks of his own.
 #pragma once
 
-#include <nanoarrow/nanoarrow.hpp>
 #include <functional>
 #include <memory>
+#include <nanoarrow/nanoarrow.hpp>
 #include <vector>
 
 #include "iac/arrow_schema.h"

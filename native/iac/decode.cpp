@@ -26,7 +26,8 @@ constexpr int yields = 2000;
 
 Error too_large(uint64_t limit) {
   return {Error::Kind::codec, "decoded record is larger than the limit of " +
-                                  std::to_string(limit) + " bytes, raise max_record_bytes to read it"};
+                                  std::to_string(limit) +
+                                  " bytes, raise max_record_bytes to read it"};
 }
 
 }  // namespace
@@ -245,13 +246,12 @@ class BatchDecoder::Round {
   }
 
   // Decodes rows one behind the other from `place` on, which moves along, until one finds no room:
-  // the row to go on with. Where the chunk's end is known, other threads write behind it: a row gets
-  // its exact room, for decoders scribble past their output, and a failed one leaves a hole.
+  // the row to go on with. Where the chunk's end is known, other threads write behind it: a row
+  // gets its exact room, for decoders scribble past their output, and a failed one leaves a hole.
   size_t decode_in_place(size_t row, size_t last, bool end_is_known, uint64_t& place) {
     for (; row < last; ++row) {
       if (place > batch_.out_.capacity()) return row;
-      const uint64_t room =
-          end_is_known ? hints_[row].bytes : batch_.out_.capacity() - place;
+      const uint64_t room = end_is_known ? hints_[row].bytes : batch_.out_.capacity() - place;
       Target target(batch_.out_.data() + place, std::min(room, limit()));
       const auto length = decode_row(row, target, !end_is_known && room < limit());
       if (!length.has_value() && !failures_.at(first_ + row)) return row;

@@ -1,8 +1,8 @@
 #include "iac/gather.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
-#include <memory>
 #include <numeric>
 #include <string>
 
@@ -16,34 +16,71 @@ namespace {
 constexpr uint64_t max_gap = 4096;
 // One read fetches at most so much, so that checksums find it in the cache.
 constexpr uint64_t max_group = 256 << 10;
-constexpr size_t max_group_spans = 128;
+// Where spans are shorter on average, reading a group in one piece and copying its spans out of it
+// costs less than having the kernel take it apart.
+constexpr uint64_t short_span = 1024;
 
-// Positions of spans in the order of the file, cut into groups that are read together.
-struct Plan {
-  std::vector<size_t> order;
-  std::vector<size_t> cuts;  // group g is order[cuts[g], cuts[g + 1])
+struct Item {
+  uint64_t offset;
+  size_t position;  // in the request
 };
+
+// Spans in the order of the file, cut into groups that are read together.
+struct Plan {
+  std::vector<Item> order;
+  std::vector<size_t> cuts;  // group g is order[cuts[g], cuts[g + 1])
+  bool copies;               // groups are read in one piece and copied out
+
+  std::span<const Item> group(size_t g) const {
+    return std::span(order).subspan(cuts[g], cuts[g + 1] - cuts[g]);
+  }
+};
+
+// By offset, and by position where that is the same: digit by digit, from the lowest.
+void sort(std::vector<Item>& items) {
+  constexpr unsigned bits = 11;
+  constexpr uint64_t digits = 1 << bits;
+  uint64_t ones = 0, zeros = 0;
+  for (const Item& item : items) {
+    ones |= item.offset;
+    zeros |= ~item.offset;
+  }
+  std::vector<Item> sorted(items.size());
+  for (unsigned shift = 0; shift < 64; shift += bits) {
+    if (((ones & zeros) >> shift) % digits == 0) continue;  // the same in all
+    std::array<size_t, digits + 1> starts{};
+    for (const Item& item : items) ++starts[(item.offset >> shift) % digits + 1];
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    for (const Item& item : items) sorted[starts[(item.offset >> shift) % digits]++] = item;
+    items.swap(sorted);
+  }
+}
 
 Plan make_plan(std::span<const Span> spans) {
   Plan plan;
-  plan.order.resize(spans.size());
-  std::iota(plan.order.begin(), plan.order.end(), size_t{0});
-  const auto by_offset = [&](size_t a, size_t b) { return spans[a].offset < spans[b].offset; };
-  if (!std::is_sorted(plan.order.begin(), plan.order.end(), by_offset)) {
-    std::stable_sort(plan.order.begin(), plan.order.end(), by_offset);
+  plan.order.reserve(spans.size());
+  uint64_t total = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    plan.order.push_back({spans[i].offset, i});
+    total += spans[i].length;
   }
+  plan.copies = total / spans.size() < short_span;
+  const auto by_offset = [](const Item& a, const Item& b) { return a.offset < b.offset; };
+  if (!std::is_sorted(plan.order.begin(), plan.order.end(), by_offset)) sort(plan.order);
+
   plan.cuts.push_back(0);
   uint64_t start = 0, end = 0;
   for (size_t i = 0; i < plan.order.size(); ++i) {
-    const Span& span = spans[plan.order[i]];
-    const bool joins = i > plan.cuts.back() && span.offset >= end && span.offset - end <= max_gap &&
-                       span.offset + span.length - start <= max_group &&
-                       i - plan.cuts.back() < max_group_spans;
+    const Span& span = spans[plan.order[i].position];
+    const bool joins = i > plan.cuts.back() && (plan.copies || span.offset >= end) &&
+                       span.offset <= end + max_gap &&
+                       span.offset + span.length - start <= max_group;
     if (!joins) {
       if (i > 0) plan.cuts.push_back(i);
       start = span.offset;
+      end = start;
     }
-    end = span.offset + span.length;
+    end = std::max(end, span.offset + span.length);
   }
   plan.cuts.push_back(plan.order.size());
   return plan;
@@ -55,6 +92,65 @@ std::string hex(uint32_t value) {
   return text;
 }
 
+// Reads each span of a group into its place.
+void read_pieces(const GatherRequest& request, std::span<const Item> group) {
+  std::array<std::byte, max_gap> between;
+  std::vector<MutableBytes> pieces;
+  pieces.reserve(group.size() * 2);
+  const uint64_t start = group.front().offset;
+  uint64_t at = start;
+  for (const auto& [offset, position] : group) {
+    const uint64_t length = request.spans[position].length;
+    if (offset > at) pieces.emplace_back(between.data(), offset - at);
+    pieces.emplace_back(request.out + request.places[position], length);
+    at = offset + length;
+  }
+  request.source.read_at(request.data.offset + start, pieces);
+}
+
+// Reads a group in one piece and copies its spans, which may overlap, into their places.
+void read_and_copy(const GatherRequest& request, std::span<const Item> group) {
+  thread_local std::vector<std::byte> piece(max_group);
+  const uint64_t start = group.front().offset;
+  uint64_t end = start;
+  for (const auto& [offset, position] : group) {
+    end = std::max(end, offset + request.spans[position].length);
+  }
+  request.source.read_at(request.data.offset + start, std::span(piece).first(end - start));
+  for (const auto& [offset, position] : group) {
+    const std::byte* from = piece.data() + (offset - start);
+    std::copy_n(from, request.spans[position].length, request.out + request.places[position]);
+  }
+}
+
+// A group whose read failed is read again span by span, so that the error is of the rows it hits.
+void fetch(const GatherRequest& request, std::span<const Item> group, bool copies, size_t first,
+           Failures& failures) {
+  bool whole = true;
+  try {
+    if (copies && group.size() > 1) {
+      read_and_copy(request, group);
+    } else {
+      read_pieces(request, group);
+    }
+  } catch (const Error&) {
+    whole = false;
+  }
+  for (const Item& item : group) {
+    const Span& span = request.spans[item.position];
+    try {
+      if (!whole) read_pieces(request, {&item, 1});
+      if (request.verify && span.has_crc32) {
+        check(span, {request.out + request.places[item.position], span.length});
+      }
+    } catch (const Error& error) {
+      failures.add(first + item.position, error);
+    }
+  }
+}
+
+}  // namespace
+
 void check(const Span& span, Bytes record) {
   const uint32_t found = crc32(record);
   if (found == span.crc32) return;
@@ -63,54 +159,12 @@ void check(const Span& span, Bytes record) {
                   hex(span.crc32) + "; restore the pack, or pass verify=False to read them anyway");
 }
 
-void read_group(const GatherRequest& request, std::span<const size_t> group) {
-  std::array<std::byte, max_gap> between;
-  std::vector<MutableBytes> pieces;
-  pieces.reserve(group.size() * 2);
-  const uint64_t start = request.spans[group.front()].offset;
-  uint64_t at = start;
-  for (const size_t position : group) {
-    const Span& span = request.spans[position];
-    if (span.offset > at) pieces.emplace_back(between.data(), span.offset - at);
-    pieces.emplace_back(request.out + request.places[position], span.length);
-    at = span.offset + span.length;
-  }
-  request.source.read_at(request.data.offset + start, pieces);
-}
-
-// A group whose read failed is read again span by span, so that the error is of the rows it hits.
-void fetch(const GatherRequest& request, std::span<const size_t> group, size_t first,
-           Failures& failures) {
-  bool whole = true;
-  try {
-    read_group(request, group);
-  } catch (const Error&) {
-    whole = false;
-  }
-  for (const size_t position : group) {
-    const Span& span = request.spans[position];
-    try {
-      if (!whole) read_group(request, {&position, 1});
-      if (request.verify && span.has_crc32) {
-        check(span, {request.out + request.places[position], span.length});
-      }
-    } catch (const Error& error) {
-      failures.add(first + position, error);
-    }
-  }
-}
-
-}  // namespace
-
 void gather(const GatherRequest& request, size_t first, Failures& failures) {
   if (request.spans.empty()) return;
   const Plan plan = make_plan(request.spans);
   const size_t groups = plan.cuts.size() - 1;
-  parallel_for(groups, worker_count(request.workers, groups), [&](size_t g) {
-    const auto group =
-        std::span(plan.order).subspan(plan.cuts[g], plan.cuts[g + 1] - plan.cuts[g]);
-    fetch(request, group, first, failures);
-  });
+  parallel_for(groups, worker_count(request.workers, groups),
+               [&](size_t g) { fetch(request, plan.group(g), plan.copies, first, failures); });
 }
 
 }  // namespace iac

@@ -23,4 +23,7 @@ struct GatherRequest {
 // the whole request.
 void gather(const GatherRequest& request, size_t first, Failures& failures);
 
+// Throws Error(checksum) when the stored bytes of a span have another crc32 than the index says.
+void check(const Span& span, Bytes record);
+
 }  // namespace iac

@@ -24,8 +24,10 @@ static int nesting(std::string_view text) {
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     if (in_string) {
-      if (text[i] == '\\') ++i;
-      else if (text[i] == '"') in_string = false;
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        in_string = false;
       continue;
     }
     if (text[i] == '"') in_string = true;
@@ -65,8 +67,8 @@ static uint64_t unsigned_field(const json& header, const char* name) {
 
 static void expect(const char* name, uint64_t value, uint64_t expected) {
   if (value != expected) {
-    throw bad(std::string("header field ") + name + " is " + std::to_string(value) +
-              ", expected " + std::to_string(expected));
+    throw bad(std::string("header field ") + name + " is " + std::to_string(value) + ", expected " +
+              std::to_string(expected));
   }
 }
 
@@ -153,8 +155,8 @@ Header Header::read(const Source& source) {
   header.slide_table = segment(fields, "slide_table", header_bytes, source.size());
   header.index_table =
       segment(fields, "index_table", header_bytes + header.slide_table.length, source.size());
-  header.data = segment(fields, "data", header.index_table.offset + header.index_table.length,
-                        source.size());
+  header.data =
+      segment(fields, "data", header.index_table.offset + header.index_table.length, source.size());
   header.num_slides = unsigned_field(fields, "num_slides");
   header.num_records = unsigned_field(fields, "num_records");
   if (const auto type = fields.find("payload_type"); type != fields.end() && type->is_string()) {
@@ -224,8 +226,10 @@ static void refuse_big_integers(std::string_view text) {
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     if (in_string) {
-      if (text[i] == '\\') ++i;
-      else if (text[i] == '"') in_string = false;
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        in_string = false;
       continue;
     }
     if (text[i] == '"') in_string = true;
@@ -274,9 +278,9 @@ std::string encode_header(std::string_view caller_json, const Segments& segments
   std::string text;
   write_json(fields, 0, text);
   if (text.size() > max_json_bytes) {
-    throw Error(Error::Kind::argument,
-                "header JSON has " + std::to_string(text.size()) + " bytes, at most " +
-                    std::to_string(max_json_bytes) + " fit: move large values into a table");
+    throw Error(Error::Kind::argument, "header JSON has " + std::to_string(text.size()) +
+                                           " bytes, at most " + std::to_string(max_json_bytes) +
+                                           " fit: move large values into a table");
   }
   std::string block(magic);
   const auto append = [&](uint32_t value) {

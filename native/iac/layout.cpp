@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 
 #include "iac/error.h"
 
@@ -35,9 +36,9 @@ Layout::Layout(std::shared_ptr<const Table> index, const Header& header)
   length_ = find("length", {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
   crc32_ = find("crc32", {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
   if (!header.record_codecs.empty()) {
-    codec_id_ = find("codec_id", {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_INT8, NANOARROW_TYPE_UINT16,
-                                  NANOARROW_TYPE_INT16, NANOARROW_TYPE_UINT32,
-                                  NANOARROW_TYPE_INT32});
+    codec_id_ =
+        find("codec_id", {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_INT8, NANOARROW_TYPE_UINT16,
+                          NANOARROW_TYPE_INT16, NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
     record_codecs_ = header.record_codecs;
     if (record_codecs_.size() >= unknown_codec) {
       throw Error(Error::Kind::pack, "header field record_codecs has more than 254 codecs");
@@ -102,13 +103,10 @@ void Layout::load(int64_t first_block, int64_t count, Blocks& out) const {
 }
 
 Layout::Blocks Layout::blocks_for(std::span<const int64_t> rows) const {
-  std::vector<int64_t> needed;
-  for (const int64_t row : rows) {
-    const int64_t block = row / block_rows;
-    if (needed.empty() || needed.back() != block) needed.push_back(block);
-  }
+  std::unordered_set<int64_t> distinct;
+  for (const int64_t row : rows) distinct.insert(row / block_rows);
+  std::vector<int64_t> needed(distinct.begin(), distinct.end());
   std::sort(needed.begin(), needed.end());
-  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
 
   Cache& cache = *cache_;
   Blocks found;
@@ -171,15 +169,30 @@ std::vector<Span> Layout::spans(std::span<const int64_t> rows) const {
       current = rows[i] / block_rows;
       block = blocks.at(current).get();
     }
-    const auto at = static_cast<size_t>(rows[i] % block_rows);
-    Span& span = spans[i];
-    span.offset = block->offset[at];
-    span.length = block->length[at];
-    span.has_crc32 = crc32_.present;
-    if (crc32_.present) span.crc32 = block->crc32[at];
-    if (codec_id_.present) span.codec = block->codec[at];
+    spans[i] = span_in(*block, rows[i]);
   }
   return spans;
+}
+
+Span Layout::span(int64_t row) const {
+  if (kind_ == Kind::variable) {
+    Cache& cache = *cache_;
+    const std::shared_lock lock(cache.mutex);
+    const auto entry = cache.blocks.find(row / block_rows);
+    if (entry != cache.blocks.end()) return span_in(*entry->second, row);
+  }
+  return spans({&row, 1}).front();
+}
+
+Span Layout::span_in(const Block& block, int64_t row) const {
+  const auto at = static_cast<size_t>(row % block_rows);
+  Span span;
+  span.offset = block.offset[at];
+  span.length = block.length[at];
+  span.has_crc32 = crc32_.present;
+  if (crc32_.present) span.crc32 = block.crc32[at];
+  if (codec_id_.present) span.codec = block.codec[at];
+  return span;
 }
 
 }  // namespace iac

@@ -39,6 +39,8 @@ class Layout {
   // The spans of rows, which must all be in [0, num_records). Not checked against the data
   // segment: see Pack.
   std::vector<Span> spans(std::span<const int64_t> rows) const;
+  // One of them, at little cost when its neighbours were asked for before.
+  Span span(int64_t row) const;
 
  private:
   static constexpr int64_t block_rows = 1024;
@@ -63,6 +65,7 @@ class Layout {
   LayoutColumn find(const char* name, std::initializer_list<ArrowType> types) const;
   void load(int64_t first_block, int64_t count, Blocks& out) const;
   Blocks blocks_for(std::span<const int64_t> rows) const;
+  Span span_in(const Block& block, int64_t row) const;
   uint8_t codec_position(int64_t id) const;
 
   std::shared_ptr<const Table> index_;

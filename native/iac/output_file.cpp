@@ -17,15 +17,18 @@ namespace iac {
 namespace fs = std::filesystem;
 
 static Error exists(const std::string& path) {
-  return Error(Error::Kind::system, "pack already exists, pass overwrite=True to replace it", EEXIST)
+  return Error(Error::Kind::system, "pack already exists, pass overwrite=True to replace it",
+               EEXIST)
       .in(path);
 }
 
 // The path behind a symlink, where there may be no file yet.
 static fs::path behind_link(fs::path path, std::error_code& failed) {
   for (int links = 0; fs::is_symlink(fs::symlink_status(path, failed)); ++links) {
-    if (links == 40) failed = std::make_error_code(std::errc::too_many_symbolic_link_levels);
-    else path = path.parent_path() / fs::read_symlink(path, failed);
+    if (links == 40)
+      failed = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+    else
+      path = path.parent_path() / fs::read_symlink(path, failed);
     if (failed) return path;
   }
   failed.clear();  // nothing there is fine
@@ -69,8 +72,7 @@ OutputFile::~OutputFile() {
 }
 
 int64_t OutputFile::write_some(uint64_t offset, Bytes data) {
-  const ssize_t written =
-      pwrite(descriptor_, data.data(), data.size(), static_cast<off_t>(offset));
+  const ssize_t written = pwrite(descriptor_, data.data(), data.size(), static_cast<off_t>(offset));
   return written >= 0 ? written : -errno;
 }
 
@@ -94,9 +96,8 @@ void OutputFile::publish() {
   const mode_t mode = replaces ? replaced.st_mode & 07777 : platform::default_file_mode();
   if (const int failed = sync(); failed != 0) throw system_error(failed, "cannot sync").in(path_);
   if (fchmod(descriptor_, mode) != 0) throw system_error(errno, "cannot set its mode").in(path_);
-  const int failed = overwrite_
-                         ? (::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno)
-                         : platform::rename_new(temporary_, path_);
+  const int failed = overwrite_ ? (::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno)
+                                : platform::rename_new(temporary_, path_);
   if (failed == EEXIST) throw exists(path_);
   if (failed != 0) throw system_error(failed, "cannot rename the finished file to it").in(path_);
   temporary_.clear();

@@ -74,6 +74,14 @@ const Codec* Pack::decoder(const Span& span) const {
   return nullptr;
 }
 
+void Pack::require_inside(const Span& span) const {
+  const uint64_t limit = header_.data.length;
+  if (span.length <= limit && span.offset <= limit - span.length) return;
+  throw Error(Error::Kind::pack, "payload span outside the data segment: offset " +
+                                     std::to_string(span.offset) + " + length " +
+                                     std::to_string(span.length) + " > " + std::to_string(limit));
+}
+
 Pack::Located Pack::locate(std::span<const int64_t> rows, Failures& failures) const {
   Located located;
   std::vector<int64_t> present(rows.begin(), rows.end());
@@ -88,14 +96,14 @@ Pack::Located Pack::locate(std::span<const int64_t> rows, Failures& failures) co
     located.spans.resize(rows.size());
   }
   located.places.resize(rows.size() + 1, 0);
-  const uint64_t limit = header_.data.length;
   for (size_t i = 0; i < rows.size(); ++i) {
     Span& span = located.spans[i];
-    if (!failures.at(i) && (span.length > limit || span.offset > limit - span.length)) {
-      failures.add(i, Error(Error::Kind::pack, "payload span outside the data segment: offset " +
-                                                   std::to_string(span.offset) + " + length " +
-                                                   std::to_string(span.length) + " > " +
-                                                   std::to_string(limit)));
+    if (!failures.at(i)) {
+      try {
+        require_inside(span);
+      } catch (const Error& error) {
+        failures.add(i, error);
+      }
     }
     if (failures.at(i)) span = {};
     if (__builtin_add_overflow(located.places[i], span.length, &located.places[i + 1])) {
@@ -111,6 +119,30 @@ std::vector<Span> Pack::locate(std::span<const int64_t> rows) const {
     Located located = locate(rows, failures);
     failures.finish(OnError::raise, {}, {});
     return std::move(located.spans);
+  });
+}
+
+Span Pack::locate_one(int64_t row) const {
+  return in_pack(path_, [&] {
+    if (row < 0 || row >= num_records()) throw out_of_range(row, num_records()).at(row);
+    const Span span = layout_->span(row);
+    try {
+      require_inside(span);
+    } catch (Error& error) {
+      throw std::move(error).at(row);
+    }
+    return span;
+  });
+}
+
+void Pack::read_one(int64_t row, const Span& span, bool verify, MutableBytes out) const {
+  in_pack(path_, [&] {
+    try {
+      source_->read_at(header_.data.offset + span.offset, out);
+      if (verify && span.has_crc32) check(span, out);
+    } catch (Error& error) {
+      throw std::move(error).at(row);
+    }
   });
 }
 
@@ -131,10 +163,9 @@ void Pack::read_data(Segment span, MutableBytes out) const {
   in_pack(path_, [&] {
     const uint64_t limit = header_.data.length;
     if (span.length > limit || span.offset > limit - span.length) {
-      throw Error(Error::Kind::argument, "data span outside data segment: offset " +
-                                             std::to_string(span.offset) + " + length " +
-                                             std::to_string(span.length) + " > " +
-                                             std::to_string(limit));
+      throw Error(Error::Kind::argument,
+                  "data span outside data segment: offset " + std::to_string(span.offset) +
+                      " + length " + std::to_string(span.length) + " > " + std::to_string(limit));
     }
     source_->read_at(header_.data.offset + span.offset, out);
   });
@@ -212,10 +243,8 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
   return in_pack(path_, [&] {
     Failures failures(path_, rows);
     const Located located = locate(rows, failures);
-    const bool as_stored =
-        !options.decode || (!layout_->has_codec_ids() && header_.codec.name == "none");
-    Batch batch = as_stored ? read_stored(located, options, failures)
-                            : read_decoded(located, options, failures);
+    Batch batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
+                                                    : read_decoded(located, options, failures);
     if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;
     return batch;
   });

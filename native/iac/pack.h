@@ -40,6 +40,13 @@ class Pack {
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
 
+  // One row's stored bytes without the expense of a batch: where they are, and, into as much memory
+  // as that says, what they are.
+  Span locate_one(int64_t row) const;
+  void read_one(int64_t row, const Span& span, bool verify, MutableBytes out) const;
+  // Whether stored bytes are what decoding would give.
+  bool stored_as_is() const { return !layout_->has_codec_ids() && header_.codec.name == "none"; }
+
   // What tells this version of a row from another's: its crc32, or the header's where it has none.
   // Throws Error(index) for a row that the pack does not have.
   std::vector<uint32_t> stamps(std::span<const int64_t> rows) const;
@@ -58,6 +65,8 @@ class Pack {
     uint64_t stored_bytes() const { return places.back(); }
   };
 
+  // Throws Error(pack) for a span that is not inside the data segment.
+  void require_inside(const Span& span) const;
   Located locate(std::span<const int64_t> rows, Failures& failures) const;
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
   Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;

@@ -18,7 +18,9 @@ constexpr uint64_t cache_bytes = uint64_t{256} << 20;
 // A record batch's metadata nearly always fits into the first read at its message.
 constexpr uint64_t read_ahead = 4096;
 
-Error bad(const std::string& reason) { return {Error::Kind::pack, "damaged Arrow data: " + reason}; }
+Error bad(const std::string& reason) {
+  return {Error::Kind::pack, "damaged Arrow data: " + reason};
+}
 
 // Re-throws what `body` throws with the table's name before it.
 template <class Body>
@@ -41,8 +43,7 @@ std::shared_ptr<const Table> Table::open(std::shared_ptr<const Source> source, S
     table->scan(segment);
     if (static_cast<uint64_t>(table->num_rows_) != expected_rows) {
       throw Error(Error::Kind::pack, "has " + std::to_string(table->num_rows_) +
-                                         " rows, the header says " +
-                                         std::to_string(expected_rows));
+                                         " rows, the header says " + std::to_string(expected_rows));
     }
   });
   return table;
@@ -187,10 +188,9 @@ std::shared_ptr<const Column> Table::column(size_t column, size_t batch) const {
       const Batch& found = batches_[batch];
       BatchCursor at;
       for (size_t i = 0; i < column; ++i) at = at.behind(field(i), found.location);
-      auto read = Column::read(*source_, found.location, at, field(column), schema_,
-                               [&](int64_t id) {
-                                 return dictionary(id, found.dictionaries_before);
-                               });
+      auto read =
+          Column::read(*source_, found.location, at, field(column), schema_,
+                       [&](int64_t id) { return dictionary(id, found.dictionaries_before); });
       if (read->length() != found.rows) {
         throw bad("column '" + std::string(field(column).name) +
                   "' and its record batch differ in length");

@@ -41,8 +41,7 @@ class Table : public std::enable_shared_from_this<Table> {
 
   // The values of rows [row, row + count) of a column of fixed width without nulls. Reads only
   // those where they lie plainly in the file.
-  void read_values(size_t column, int64_t row, int64_t count, size_t width,
-                   MutableBytes out) const;
+  void read_values(size_t column, int64_t row, int64_t count, size_t width, MutableBytes out) const;
 
   // Throws Error when the metadata counts a null in the column.
   void require_no_nulls(size_t column) const;

@@ -23,9 +23,9 @@ Writer::Writer(std::unique_ptr<OutputFile> file, std::string header_json, const 
 
 void Writer::append(Bytes payload) {
   if (offsets_.size() == segments_.num_records) {
-    throw Error(Error::Kind::argument,
-                "more payloads than the " + std::to_string(segments_.num_records) +
-                    " rows of the index table")
+    throw Error(Error::Kind::argument, "more payloads than the " +
+                                           std::to_string(segments_.num_records) +
+                                           " rows of the index table")
         .in(file_->path());
   }
   if (payload.size() > UINT32_MAX) {

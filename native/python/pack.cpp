@@ -18,8 +18,25 @@ static Batch read(const Pack& pack, const Rows& rows, bool decode, unsigned work
   return pack.read(span_of(rows), options);
 }
 
+// Read straight into the bytes object.
+static py::bytes read_one_stored(const Pack& pack, int64_t row, bool verify) {
+  Span span;
+  {
+    const py::gil_scoped_release release;
+    span = pack.locate_one(row);
+  }
+  const py::bytes record(static_cast<const char*>(nullptr), span.length);
+  auto* const out = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(record.ptr()));
+  {
+    const py::gil_scoped_release release;
+    pack.read_one(row, span, verify, {out, span.length});
+  }
+  return record;
+}
+
 static py::bytes read_one(const Pack& pack, int64_t row, bool decode, bool verify,
                           uint64_t max_record_bytes) {
+  if (!decode || pack.stored_as_is()) return read_one_stored(pack, row, verify);
   const ReadOptions options{decode, 1, verify, OnError::raise, limits_of(max_record_bytes, 0)};
   Batch batch;
   {
@@ -59,7 +76,8 @@ static py::capsule table(const Pack& pack, const std::string& name,
   if (columns.has_value()) {
     for (const std::string& column : *columns) {
       const auto found = table.find(column);
-      if (!found.has_value()) throw py::key_error("no column '" + column + "' in the " + name + " table");
+      if (!found.has_value())
+        throw py::key_error("no column '" + column + "' in the " + name + " table");
       chosen.push_back(*found);
     }
   } else {
@@ -77,9 +95,12 @@ static py::capsule table(const Pack& pack, const std::string& name,
 
 static const char* kind_name(const Pack& pack) {
   switch (pack.layout().kind()) {
-    case Layout::Kind::variable: return "variable";
-    case Layout::Kind::fixed: return "fixed";
-    case Layout::Kind::none: return "none";
+    case Layout::Kind::variable:
+      return "variable";
+    case Layout::Kind::fixed:
+      return "fixed";
+    case Layout::Kind::none:
+      return "none";
   }
   return "none";
 }
@@ -101,11 +122,11 @@ void bind_pack(py::module_& module) {
           py::arg("read"), py::arg("size"), py::arg("identity"), py::arg("path"))
       .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
-      .def_property_readonly("identity",
-                             [](const Pack& pack) { return pack.source().identity(); })
+      .def_property_readonly("identity", [](const Pack& pack) { return pack.source().identity(); })
       .def_property_readonly("kind", &kind_name)
       .def_property_readonly("num_records", &Pack::num_records)
-      .def_property_readonly("num_slides", [](const Pack& pack) { return pack.slides()->num_rows(); })
+      .def_property_readonly("num_slides",
+                             [](const Pack& pack) { return pack.slides()->num_rows(); })
       .def_property_readonly("data_offset",
                              [](const Pack& pack) { return pack.header().data.offset; })
       .def_property_readonly("descriptor",
@@ -114,12 +135,12 @@ void bind_pack(py::module_& module) {
                              })
       .def("table", &table, py::arg("name"), py::arg("columns"))
       .def("locate", &locate, py::arg("rows"))
-      .def("stamps",
-           [](const Pack& pack, const Rows& rows) { return to_array(pack.stamps(span_of(rows))); },
-           py::arg("rows"))
-      .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"),
-           py::arg("verify"), py::arg("on_error"), py::arg("max_record_bytes"),
-           py::arg("max_batch_bytes"))
+      .def(
+          "stamps",
+          [](const Pack& pack, const Rows& rows) { return to_array(pack.stamps(span_of(rows))); },
+          py::arg("rows"))
+      .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"), py::arg("verify"),
+           py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"))
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));

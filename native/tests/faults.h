@@ -43,7 +43,8 @@ struct ReadFaults {
   size_t at_most = std::numeric_limits<size_t>::max();  // bytes a call gives
   bool interrupted = false;                             // every other call is
   uint64_t bad_from = 0, bad_to = 0;                    // reading any of these bytes is EIO
-  uint64_t cut_at = std::numeric_limits<uint64_t>::max();  // the file ends here, whatever size() says
+  uint64_t cut_at =
+      std::numeric_limits<uint64_t>::max();  // the file ends here, whatever size() says
 };
 
 class FaultySource final : public MemorySource {
@@ -74,8 +75,8 @@ class FaultySource final : public MemorySource {
 };
 
 struct WriteFaults {
-  size_t at_most = std::numeric_limits<size_t>::max();  // bytes a call takes
-  bool interrupted = false;                             // every other call is
+  size_t at_most = std::numeric_limits<size_t>::max();         // bytes a call takes
+  bool interrupted = false;                                    // every other call is
   uint64_t full_after = std::numeric_limits<uint64_t>::max();  // bytes until ENOSPC
   int sync_error = 0;
   std::function<void()> before_publish = {};  // runs when the file is synced

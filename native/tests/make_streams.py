@@ -14,6 +14,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def write(name, table_or_batches, schema=None, **options):
+    """Write one stream."""
     if isinstance(table_or_batches, pa.Table):
         schema, table_or_batches = table_or_batches.schema, table_or_batches.to_batches()
     with pa.OSFile(str(DATA / f"{name}.arrows"), "wb") as file:
@@ -89,6 +90,7 @@ def plain(rows: int) -> pa.Table:
 
 
 def batches_of(table: pa.Table, *sizes: int) -> list[pa.RecordBatch]:
+    """Cut a table into batches of these sizes."""
     batches, at = [], 0
     for size in sizes:
         [batch] = table.slice(at, size).combine_chunks().to_batches() or [
@@ -117,6 +119,7 @@ def nested_dictionaries() -> tuple[list[pa.RecordBatch], pa.Schema]:
 
 
 def main() -> None:
+    """Write every stream."""
     DATA.mkdir(exist_ok=True)
     write("every_type", every_type())
     table = plain(100)

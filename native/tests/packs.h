@@ -37,7 +37,8 @@ inline std::string read_file(const fs::path& path) {
 }
 
 inline void write_file(const fs::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 // A stream kept under native/tests/data, see make_streams.py.
@@ -58,7 +59,8 @@ class Folder {
   // Names in it, hidden ones too.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(path_)) found.push_back(entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(path_))
+      found.push_back(entry.path().filename());
     std::sort(found.begin(), found.end());
     return found;
   }
@@ -134,7 +136,8 @@ inline std::string stream_of(const std::vector<TestColumn>& columns, size_t batc
     first = end;
   }
   require(ArrowIpcWriterWriteArrayView(&writer, nullptr, &error));
-  std::string text(reinterpret_cast<const char*>(bytes->data), static_cast<size_t>(bytes->size_bytes));
+  std::string text(reinterpret_cast<const char*>(bytes->data),
+                   static_cast<size_t>(bytes->size_bytes));
   ArrowIpcWriterReset(&writer);
   return text;
 }
@@ -142,14 +145,16 @@ inline std::string stream_of(const std::vector<TestColumn>& columns, size_t batc
 // The parts of a pack, to be changed before they are put together.
 struct PackParts {
   std::string header = "{}";
-  std::string slides = stream_of({number_column("slide_idx", NANOARROW_TYPE_INT64, std::vector{0u})});
+  std::string slides =
+      stream_of({number_column("slide_idx", NANOARROW_TYPE_INT64, std::vector{0u})});
   std::string index;
   std::string data;
   uint64_t num_slides = 1;
   uint64_t num_records = 0;
 
   std::string bytes() const {
-    return encode_header(header, {slides.size(), index.size(), data.size(), num_slides, num_records}) +
+    return encode_header(header,
+                         {slides.size(), index.size(), data.size(), num_slides, num_records}) +
            slides + index + data;
   }
 };

@@ -1,5 +1,3 @@
-#include "iac/buffers.h"
-
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -9,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "iac/buffers.h"
 #include "iac/platform.h"
 
 using namespace iac;
@@ -36,7 +35,8 @@ static Buffer filled(uint64_t size, bool tell = true) {
 TEST_CASE("a buffer has room for what was asked, from nothing up") {
   CHECK(Buffer().data() == nullptr);
   CHECK(Buffer().capacity() == 0);
-  for (const uint64_t size : {uint64_t{0}, uint64_t{1}, 4 * mib - 1, 4 * mib, 4 * mib + 1, 11 * mib}) {
+  for (const uint64_t size :
+       {uint64_t{0}, uint64_t{1}, 4 * mib - 1, 4 * mib, 4 * mib + 1, 11 * mib}) {
     const Buffer buffer = filled(size);
     CHECK(buffer.data() != nullptr);
     CHECK(buffer.capacity() >= size);

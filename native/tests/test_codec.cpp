@@ -1,10 +1,9 @@
-#include "iac/codec/codec.h"
-
 #include <brotli/encode.h>
 #include <zstd.h>
 
 #include <catch2/catch.hpp>
 
+#include "iac/codec/codec.h"
 #include "iac/scratch.h"
 #include "tests/packs.h"
 
@@ -25,7 +24,8 @@ std::optional<std::string> decoded(const Codec& codec, std::string_view payload,
 }
 
 // Decoding into a place that cannot grow, with a guard behind it.
-std::optional<std::string> decoded_in_place(const Codec& codec, std::string_view payload, size_t room) {
+std::optional<std::string> decoded_in_place(const Codec& codec, std::string_view payload,
+                                            size_t room) {
   std::string memory(room + 64, '\x5A');
   Target target(reinterpret_cast<std::byte*>(memory.data()), room);
   const auto size = codec.decode(bytes_of(payload), target);
@@ -37,13 +37,15 @@ std::optional<std::string> decoded_in_place(const Codec& codec, std::string_view
 
 std::string refusal(const std::string& name, const std::string& params) {
   const Thrown thrown = thrown_by([&] { make_codec(name, params); });
-  return thrown.kind == Error::Kind::argument || thrown.kind == Error::Kind::codec ? thrown.text : "";
+  return thrown.kind == Error::Kind::argument || thrown.kind == Error::Kind::codec ? thrown.text
+                                                                                   : "";
 }
 
 std::vector<std::string> objects() {
   std::mt19937_64 random(1);
   std::vector<std::string> all{"", "a", std::string(100, 'x'), std::string(1 << 20, '\0')};
-  for (const size_t size : {1, 7, 1000, 65536, 131072, 131073, 400000}) all.push_back(noise(random, size));
+  for (const size_t size : {1, 7, 1000, 65536, 131072, 131073, 400000})
+    all.push_back(noise(random, size));
   return all;
 }
 
@@ -69,7 +71,8 @@ TEST_CASE("an unknown codec is an error that names those there are") {
   for (const char* name : {"raw", "ZSTD", "zstandard", "", "None"}) {
     const Thrown thrown = thrown_by([&] { make_codec(name, "{}"); });
     CHECK(thrown.kind == Error::Kind::codec);
-    CHECK(contains(thrown.text, "unknown codec: '" + std::string(name) + "', this build has none, zstd"));
+    CHECK(contains(thrown.text,
+                   "unknown codec: '" + std::string(name) + "', this build has none, zstd"));
     CHECK(thrown_by([&] { make_decoder(name, "{}"); }).kind == Error::Kind::codec);
   }
 }
@@ -91,9 +94,11 @@ TEST_CASE("unknown, mistyped and impossible parameters are errors that name them
     CHECK(contains(refusal("zstd", "{\"level\": " + std::string(value) + "}"),
                    "level is " + std::string(value) + ", expected an integer from -131072 to 22"));
   }
-  CHECK(contains(refusal("brotli", "{\"quality\": 12}"), "quality is 12, expected an integer from 0 to 11"));
+  CHECK(contains(refusal("brotli", "{\"quality\": 12}"),
+                 "quality is 12, expected an integer from 0 to 11"));
   CHECK(contains(refusal("brotli", "{\"quality\": -1}"), "quality is -1"));
-  CHECK(contains(refusal("brotli", "{\"lgwin\": 9}"), "lgwin is 9, expected an integer from 10 to 24"));
+  CHECK(contains(refusal("brotli", "{\"lgwin\": 9}"),
+                 "lgwin is 9, expected an integer from 10 to 24"));
   CHECK(contains(refusal("brotli", "{\"lgwin\": 25}"), "lgwin is 25"));
   for (const char* text : {"", "[]", "1", "{", "null"}) {
     CHECK(contains(refusal("zstd", text), "not a JSON object"));
@@ -109,9 +114,11 @@ TEST_CASE("decoding takes whatever parameters a header has") {
 }
 
 TEST_CASE("what is encoded decodes to itself") {
-  for (const auto& [name, params] :
-       {std::pair{"none", "{}"}, {"zstd", "{\"level\": 3}"}, {"zstd", "{\"level\": -7}"},
-        {"brotli", "{\"quality\": 5, \"lgwin\": 22}"}, {"brotli", "{\"quality\": 0, \"lgwin\": 10}"}}) {
+  for (const auto& [name, params] : {std::pair{"none", "{}"},
+                                     {"zstd", "{\"level\": 3}"},
+                                     {"zstd", "{\"level\": -7}"},
+                                     {"brotli", "{\"quality\": 5, \"lgwin\": 22}"},
+                                     {"brotli", "{\"quality\": 0, \"lgwin\": 10}"}}) {
     const auto codec = make_codec(name, params);
     for (const std::string& object : objects()) {
       const std::string payload = encoded(*codec, object);
@@ -119,14 +126,16 @@ TEST_CASE("what is encoded decodes to itself") {
       // Just enough room, room to spare, and one byte too little.
       REQUIRE(decoded_in_place(*codec, payload, object.size()) == object);
       REQUIRE(decoded_in_place(*codec, payload, object.size() + 1000) == object);
-      if (!object.empty()) REQUIRE_FALSE(decoded_in_place(*codec, payload, object.size() - 1).has_value());
+      if (!object.empty())
+        REQUIRE_FALSE(decoded_in_place(*codec, payload, object.size() - 1).has_value());
       const SizeHint hint = codec->decoded_size(bytes_of(payload));
       if (hint.kind == SizeHint::Kind::exact) REQUIRE(hint.bytes == object.size());
     }
   }
   for (const std::string& object : {std::string(), std::string("short"), std::string(50000, 'z')}) {
     CHECK(decoded(*make_codec("zstd", "{}"), encoded(*make_codec("zstd", "{}"), object)) == object);
-    CHECK(decoded(*make_codec("brotli", "{}"), encoded(*make_codec("brotli", "{}"), object)) == object);
+    CHECK(decoded(*make_codec("brotli", "{}"), encoded(*make_codec("brotli", "{}"), object)) ==
+          object);
   }
 }
 
@@ -189,8 +198,8 @@ TEST_CASE("payloads cut anywhere are errors") {
   const std::string object = noise(random, 300) + std::string(3000, 'r') + noise(random, 300);
   const std::string zstd = encoded(*make_codec("zstd", "{}"), object);
   const std::string brotli = encoded(*make_codec("brotli", "{}"), object);
-  for (const auto& [name, payload] : {std::pair{"zstd", zstd}, {"zstd", frame_without_size(object)},
-                                      {"brotli", brotli}}) {
+  for (const auto& [name, payload] :
+       {std::pair{"zstd", zstd}, {"zstd", frame_without_size(object)}, {"brotli", brotli}}) {
     const auto codec = make_codec(name, "{}");
     for (size_t size = 0; size < payload.size(); ++size) {
       const Thrown thrown = thrown_by([&] { decoded(*codec, payload.substr(0, size)); });
@@ -205,12 +214,14 @@ TEST_CASE("junk and damage are errors or other bytes, within the room given") {
   const std::string object = std::string(2000, 'r') + noise(random, 500);
   for (const char* name : {"zstd", "brotli"}) {
     const auto codec = make_codec(name, "{}");
-    const std::string payload = name == std::string("zstd") ? frame_without_size(object) : encoded(*codec, object);
+    const std::string payload =
+        name == std::string("zstd") ? frame_without_size(object) : encoded(*codec, object);
     for (int i = 0; i < 3000; ++i) {
       std::string bad = i % 3 == 0 ? noise(random, random() % 200) : payload;
       if (!bad.empty()) bad[random() % bad.size()] = static_cast<char>(random());
       const Thrown scratch = thrown_by([&] { decoded(*codec, bad, 1 << 20); });
-      const Thrown place = thrown_by([&] { decoded_in_place(*codec, bad, 1000 + random() % 3000); });
+      const Thrown place =
+          thrown_by([&] { decoded_in_place(*codec, bad, 1000 + random() % 3000); });
       if (scratch.any) REQUIRE(scratch.kind == Error::Kind::codec);
       if (place.any) REQUIRE(place.kind == Error::Kind::codec);
     }
@@ -219,7 +230,8 @@ TEST_CASE("junk and damage are errors or other bytes, within the room given") {
 
 TEST_CASE("a record stops at its limit") {
   const std::string object(10 << 20, '\0');
-  for (const std::string& payload : {encoded(*make_codec("zstd", "{}"), object), frame_without_size(object)}) {
+  for (const std::string& payload :
+       {encoded(*make_codec("zstd", "{}"), object), frame_without_size(object)}) {
     const auto codec = make_codec("zstd", "{}");
     CHECK_FALSE(decoded(*codec, payload, object.size() - 1).has_value());
     CHECK(decoded(*codec, payload, object.size()) == object);

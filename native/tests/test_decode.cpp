@@ -1,9 +1,12 @@
-#include "iac/decode.h"
-
 #include <zstd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
+#include "iac/decode.h"
+#include "iac/platform.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -61,15 +64,17 @@ struct Decoded {
   Batch batch;
 };
 
-Decoded decode_all(const std::vector<std::string>& payloads, const std::vector<const Codec*>& codecs,
-                   unsigned workers, OnError rule = OnError::null, DecodeLimits limits = {},
+Decoded decode_all(const std::vector<std::string>& payloads,
+                   const std::vector<const Codec*>& codecs, unsigned workers,
+                   OnError rule = OnError::null, DecodeLimits limits = {},
                    size_t round_rows = SIZE_MAX) {
   uint64_t total = 0;
   for (const std::string& payload : payloads) total += payload.size();
   BatchDecoder decoder(limits, workers, total);
   Failures failures(payloads.size());
   for (size_t first = 0; first < payloads.size();) {
-    const size_t end = std::min(payloads.size(), round_rows < payloads.size() ? first + round_rows : payloads.size());
+    const size_t end = std::min(
+        payloads.size(), round_rows < payloads.size() ? first + round_rows : payloads.size());
     std::vector<Bytes> part;
     for (size_t i = first; i < end; ++i) part.push_back(bytes_of(payloads[i]));
     const auto part_codecs =
@@ -111,12 +116,15 @@ TEST_CASE("a batch of any sizes, told or not, is each record behind the other") 
     std::vector<std::string> payloads, expected;
     std::vector<const Codec*> codecs;
     for (size_t i = 0; i < count; ++i) {
-      const auto size = static_cast<uint32_t>(random() % 3 == 0 ? 0 : random() % (random() % 8 == 0 ? 200000 : 500));
+      const auto size = static_cast<uint32_t>(
+          random() % 3 == 0 ? 0 : random() % (random() % 8 == 0 ? 200000 : 500));
       // Rounds of one kind only, and of all, with failures or without.
-      const auto value = static_cast<unsigned char>(round % 2 == 0 && random() % 9 == 0 ? 0xFF : i % 200);
+      const auto value =
+          static_cast<unsigned char>(round % 2 == 0 && random() % 9 == 0 ? 0xFF : i % 200);
       payloads.push_back(told(size, value, random() % 3000));
-      const uint64_t kind = round % 7 < 3 ? static_cast<uint64_t>(round % 7)
-                            : round % 7 < 5 ? (i > count / 2 ? random() % 3 : 0) : random() % 3;
+      const uint64_t kind = round % 7 < 3   ? static_cast<uint64_t>(round % 7)
+                            : round % 7 < 5 ? (i > count / 2 ? random() % 3 : 0)
+                                            : random() % 3;
       codecs.push_back(kind == 0 ? &exact_size : kind == 1 ? &bound_size : &unknown_size);
       expected.push_back(value == 0xFF ? "" : std::string(size, static_cast<char>(value)));
     }
@@ -136,9 +144,46 @@ TEST_CASE("a batch of any sizes, told or not, is each record behind the other") 
   }
 }
 
+// The first record is decoded last, and spoils all the room that it was given.
+class Astray final : public Codec {
+ public:
+  std::string_view name() const override { return "astray"; }
+  std::string parameters() const override { return {}; }
+  SizeHint decoded_size(Bytes) const override { return {SizeHint::Kind::exact, 1000}; }
+  std::optional<size_t> decode(Bytes payload, Target& target) const override {
+    if (payload[0] == std::byte{0}) {
+      for (int i = 0; i < 2000 && others_ < 2; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      std::memset(target.data(), 0xEE, target.capacity());
+      throw Error(Error::Kind::codec, "astray");
+    }
+    std::memset(target.data(), 'x', 1000);
+    ++others_;
+    return 1000;
+  }
+  void encode(Bytes, std::vector<std::byte>&) const override {}
+
+ private:
+  mutable std::atomic<int> others_{0};
+};
+
+TEST_CASE("a decoder that runs astray spoils no record that another thread has decoded") {
+  if (platform::usable_cpus() < 2) return;
+  // So large that each is handed out by itself.
+  std::vector<std::string> payloads(3, std::string(100000, '\1'));
+  payloads[0][0] = '\0';
+  const Astray codec;
+  const Decoded found = decode_all(payloads, {&codec}, 2);
+  CHECK(found.failures.size() == 1);
+  CHECK(found.records ==
+        std::vector<std::string>{"", std::string(1000, 'x'), std::string(1000, 'x')});
+}
+
 TEST_CASE("failures in the middle raise the first, leave nulls, or are skipped") {
   std::vector<std::string> payloads;
-  for (unsigned char i = 0; i < 100; ++i) payloads.push_back(told(1000 + i, i == 40 || i == 70 ? 0xFF : i));
+  for (unsigned char i = 0; i < 100; ++i)
+    payloads.push_back(told(1000 + i, i == 40 || i == 70 ? 0xFF : i));
   for (const Codec* codec : {&exact_size, &bound_size, &unknown_size}) {
     for (const unsigned workers : {1u, 2u}) {
       CHECK_THROWS_AS(decode_all(payloads, {codec}, workers, OnError::raise), Error);
@@ -205,8 +250,9 @@ TEST_CASE("a batch above its limit fails as a whole, and nobody waits for ever")
     std::vector<std::string> payloads;
     for (int i = 0; i < 300; ++i) payloads.push_back(told(1000, 'x', 4000));
     for (const Codec* codec : {&exact_size, &bound_size, &unknown_size}) {
-      const Thrown thrown =
-          thrown_by([&] { decode_all(payloads, {codec}, 2, OnError::null, limits, round % 2 == 0 ? SIZE_MAX : 50); });
+      const Thrown thrown = thrown_by([&] {
+        decode_all(payloads, {codec}, 2, OnError::null, limits, round % 2 == 0 ? SIZE_MAX : 50);
+      });
       CHECK(thrown.kind == Error::Kind::argument);
       CHECK(contains(thrown.text, "decoded batch is larger than the limit of 100000 bytes"));
     }
@@ -214,7 +260,8 @@ TEST_CASE("a batch above its limit fails as a whole, and nobody waits for ever")
   std::vector<std::string> fits;
   for (int i = 0; i < 100; ++i) fits.push_back(told(1000, 'x'));
   for (const Codec* codec : {&exact_size, &bound_size, &unknown_size}) {
-    CHECK(decode_all(fits, {codec}, 2, OnError::raise, limits).records[99] == std::string(1000, 'x'));
+    CHECK(decode_all(fits, {codec}, 2, OnError::raise, limits).records[99] ==
+          std::string(1000, 'x'));
   }
 }
 
@@ -232,12 +279,14 @@ TEST_CASE("records that shrink a thousandfold find room") {
   const auto brotli = make_codec("brotli", "{\"quality\": 3}");
   std::vector<std::string> payloads, objects;
   for (int i = 0; i < 120; ++i) {
-    objects.push_back(std::string(static_cast<size_t>(i % 10 == 0 ? 700000 : 30000), static_cast<char>(i)));
+    objects.push_back(
+        std::string(static_cast<size_t>(i % 10 == 0 ? 700000 : 30000), static_cast<char>(i)));
     payloads.push_back(encoded(*brotli, objects.back()));
   }
   for (const unsigned workers : {1u, 2u}) {
     for (const size_t round_rows : {SIZE_MAX, size_t{11}}) {
-      CHECK(decode_all(payloads, {brotli.get()}, workers, OnError::raise, {}, round_rows).records == objects);
+      CHECK(decode_all(payloads, {brotli.get()}, workers, OnError::raise, {}, round_rows).records ==
+            objects);
     }
   }
 }
@@ -254,14 +303,26 @@ TEST_CASE("one and many workers give the same bytes for real payloads, whole or 
       const std::string object =
           std::string(random() % 5000, static_cast<char>(i)) + noise(random, random() % 5000);
       switch (round % 5 == 0 ? 0 : random() % 5) {
-        case 0: payloads.push_back(encoded(*zstd, object)); codecs.push_back(zstd.get()); break;
-        case 1: payloads.push_back(frame_without_size(object)); codecs.push_back(zstd.get()); break;
+        case 0:
+          payloads.push_back(encoded(*zstd, object));
+          codecs.push_back(zstd.get());
+          break;
+        case 1:
+          payloads.push_back(frame_without_size(object));
+          codecs.push_back(zstd.get());
+          break;
         case 2:
           payloads.push_back(encoded(*zstd, object) + frame_without_size("more"));
           codecs.push_back(zstd.get());
           break;
-        case 3: payloads.push_back(encoded(*brotli, object)); codecs.push_back(brotli.get()); break;
-        default: payloads.push_back(object); codecs.push_back(none.get()); break;
+        case 3:
+          payloads.push_back(encoded(*brotli, object));
+          codecs.push_back(brotli.get());
+          break;
+        default:
+          payloads.push_back(object);
+          codecs.push_back(none.get());
+          break;
       }
       if (random() % 10 == 0 && !payloads.back().empty()) {
         payloads.back()[random() % payloads.back().size()] ^= 0x10;
@@ -269,7 +330,8 @@ TEST_CASE("one and many workers give the same bytes for real payloads, whole or 
     }
     const Decoded one = decode_all(payloads, codecs, 1);
     for (int again = 0; again < 3; ++again) {
-      const Decoded many = decode_all(payloads, codecs, 2, OnError::null, {}, again == 2 ? 40 : SIZE_MAX);
+      const Decoded many =
+          decode_all(payloads, codecs, 2, OnError::null, {}, again == 2 ? 40 : SIZE_MAX);
       REQUIRE(many.records == one.records);
       REQUIRE(many.failures.size() == one.failures.size());
       for (size_t i = 0; i < one.failures.size(); ++i) {

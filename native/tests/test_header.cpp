@@ -1,8 +1,7 @@
-#include "iac/header.h"
-
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "iac/header.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -30,9 +29,11 @@ static std::string refusal(const std::string& file) {
 
 // Fields of a pack of 8 + 16 + 32 bytes.
 static json fields() {
-  return {{"header_bytes", 65536},      {"slide_table_offset", 65536}, {"slide_table_length", 8},
-          {"index_table_offset", 65544}, {"index_table_length", 16},    {"data_offset", 65560},
-          {"data_length", 32},          {"num_slides", 1},             {"num_records", 2}};
+  return {{"header_bytes", 65536},    {"slide_table_offset", 65536},
+          {"slide_table_length", 8},  {"index_table_offset", 65544},
+          {"index_table_length", 16}, {"data_offset", 65560},
+          {"data_length", 32},        {"num_slides", 1},
+          {"num_records", 2}};
 }
 
 static std::string refusal(const json& changed) { return refusal(file_of(changed.dump(), 56)); }
@@ -120,7 +121,8 @@ TEST_CASE("what is not a JSON object is refused") {
   CHECK(contains(refusal(file_of("\xEF\xBB\xBF" + fields().dump(), 56)), "byte order mark"));
   CHECK(contains(refusal(file_of(with_fields("\"a\": \"\xFF\""), 56)), "not UTF-8"));
   CHECK(contains(refusal(file_of(with_fields("\"a\": \"\xED\xA0\x80\""), 56)), "not UTF-8"));
-  for (const char* value : {"NaN", "Infinity", "\"\\ud800\"", "\"\\udc00\"", "1e400", "01", "'x'"}) {
+  for (const char* value :
+       {"NaN", "Infinity", "\"\\ud800\"", "\"\\udc00\"", "1e400", "01", "'x'"}) {
     CHECK(contains(refusal(file_of(with_fields("\"a\": " + std::string(value)), 56)),
                    "header JSON is invalid"));
   }
@@ -151,7 +153,8 @@ TEST_CASE("a header is nested 127 levels deep and no deeper") {
   }
   CHECK(contains(refusal(file_of(std::string(65000, '['), 56)), "nested deeper"));
   // Brackets in strings are text.
-  CHECK_NOTHROW(read_header(file_of(with_fields("\"a\": \"\\\"" + std::string(200, '[') + "\""), 56)));
+  CHECK_NOTHROW(
+      read_header(file_of(with_fields("\"a\": \"\\\"" + std::string(200, '[') + "\""), 56)));
 }
 
 TEST_CASE("a header full of small objects is read at once") {
@@ -174,11 +177,12 @@ TEST_CASE("each layout field must be there and be an unsigned integer") {
     json changed = good;
     changed.erase(name);
     CHECK(contains(refusal(changed), "header field " + name + " is missing"));
-    for (const json& wrong : {json("3"), json(-1), json(1.0), json(true), json(nullptr), json({1})}) {
+    for (const json& wrong :
+         {json("3"), json(-1), json(1.0), json(true), json(nullptr), json({1})}) {
       changed = good;
       changed[name] = wrong;
-      CHECK(contains(refusal(changed),
-                     "header field " + name + " is " + wrong.dump() + ", expected an unsigned integer"));
+      CHECK(contains(refusal(changed), "header field " + name + " is " + wrong.dump() +
+                                           ", expected an unsigned integer"));
     }
     std::string big = good.dump();
     const std::string key = "\"" + name + "\":";
@@ -198,14 +202,15 @@ TEST_CASE("segments stand one behind the other and end inside the file") {
       changed[name] = wrong;
       const std::string text = refusal(changed);
       if (!name.ends_with("_length")) {
-        CHECK(contains(text, "header field " + name + " is " + std::to_string(wrong) + ", expected " +
-                                 std::to_string(value.get<uint64_t>())));
+        CHECK(contains(text, "header field " + name + " is " + std::to_string(wrong) +
+                                 ", expected " + std::to_string(value.get<uint64_t>())));
       }
     }
   }
   json changed = good;
   changed["data_length"] = 33;
-  CHECK(contains(refusal(changed), "data segment, bytes 65560 + 33, ends outside the file of 65592"));
+  CHECK(
+      contains(refusal(changed), "data segment, bytes 65560 + 33, ends outside the file of 65592"));
   CHECK(contains(refusal(file_of(good.dump(), 55)), "data segment"));
   CHECK(contains(refusal(file_of(good.dump(), 0)), "slide_table segment"));
 }
@@ -233,9 +238,9 @@ TEST_CASE("record codecs and the shape of fixed records come from the header") {
   CHECK((header.fixed->dim == 4 && header.fixed->record_bytes == 16));
   CHECK(header.fixed->dtype == "float32");
 
-  for (const json& wrong : {json("zstd"), json::array({1}), json::array({{{"id", 1}}}),
-                            json::array({{{"name", "zstd"}}}),
-                            json::array({{{"id", "1"}, {"name", "zstd"}}})}) {
+  for (const json& wrong :
+       {json("zstd"), json::array({1}), json::array({{{"id", 1}}}),
+        json::array({{{"name", "zstd"}}}), json::array({{{"id", "1"}, {"name", "zstd"}}})}) {
     all["record_codecs"] = wrong;
     CHECK(contains(refusal(all), "record_codecs"));
   }
@@ -264,8 +269,9 @@ static std::string printed(const std::string& value) {
 }
 
 TEST_CASE("a written header has sorted keys, two spaces of indentation and the layout") {
-  CHECK(encoded_text("{\"z\": [1, {\"b\": null, \"a\": true}], \"codec\": \"zstd\", \"e\": {}, \"l\": []}",
-                     {8, 16, 32, 1, 2}) == R"({
+  CHECK(encoded_text(
+            "{\"z\": [1, {\"b\": null, \"a\": true}], \"codec\": \"zstd\", \"e\": {}, \"l\": []}",
+            {8, 16, 32, 1, 2}) == R"({
   "codec": "zstd",
   "data_length": 32,
   "data_offset": 65560,
@@ -291,7 +297,8 @@ TEST_CASE("a written header has sorted keys, two spaces of indentation and the l
 }
 
 TEST_CASE("the layout overrides what the caller says of it") {
-  const std::string text = encoded_text("{\"version\": 9, \"num_records\": \"x\", \"data_offset\": -1}");
+  const std::string text =
+      encoded_text("{\"version\": 9, \"num_records\": \"x\", \"data_offset\": -1}");
   CHECK(contains(text, "\"version\": 2"));
   CHECK(contains(text, "\"num_records\": 0"));
   CHECK(contains(text, "\"data_offset\": 65536"));
@@ -305,12 +312,32 @@ TEST_CASE("a written header is read back") {
 }
 
 TEST_CASE("floats are printed as the format's first writer prints them") {
-  for (const char* value :
-       {"1e+16", "0.00001", "1e-6", "1.2345678901234568e+17", "-0.0", "0.0", "5e-324",
-        "1.7976931348623157e+308", "-1.7976931348623157e+308", "2.2250738585072014e-308",
-        "1000000000000000.0", "1234567890123456.8", "9007199254740992.0", "0.1", "1.5", "0.00009999",
-        "0.000012345678", "1e+17", "1e+21", "1.0", "-1.0", "123.456", "3.141592653589793",
-        "9.99e-6", "1e-7", "1.5e+16"}) {
+  for (const char* value : {"1e+16",
+                            "0.00001",
+                            "1e-6",
+                            "1.2345678901234568e+17",
+                            "-0.0",
+                            "0.0",
+                            "5e-324",
+                            "1.7976931348623157e+308",
+                            "-1.7976931348623157e+308",
+                            "2.2250738585072014e-308",
+                            "1000000000000000.0",
+                            "1234567890123456.8",
+                            "9007199254740992.0",
+                            "0.1",
+                            "1.5",
+                            "0.00009999",
+                            "0.000012345678",
+                            "1e+17",
+                            "1e+21",
+                            "1.0",
+                            "-1.0",
+                            "123.456",
+                            "3.141592653589793",
+                            "9.99e-6",
+                            "1e-7",
+                            "1.5e+16"}) {
     CHECK(printed(value) == value);
   }
   CHECK(printed("1e16") == "1e+16");
@@ -345,7 +372,8 @@ TEST_CASE("a header that cannot be written is an argument error") {
   const auto kind_of = [](const std::string& text) {
     return thrown_by([&] { encode_header(text, {}); }).kind;
   };
-  for (const std::string text : {"", "[]", "{", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"a\": \"\\ud800\"}"}) {
+  for (const std::string text :
+       {"", "[]", "{", "{\"a\": NaN}", "{\"a\": 1e999}", "{\"a\": \"\\ud800\"}"}) {
     CHECK(kind_of(text) == Error::Kind::argument);
   }
   CHECK(kind_of(std::string("{}\0", 3)) == Error::Kind::argument);
@@ -353,7 +381,9 @@ TEST_CASE("a header that cannot be written is an argument error") {
 
 TEST_CASE("the longest header that fits has 65520 bytes") {
   const size_t empty = encoded_text("{\"a\": \"\"}").size();
-  const auto text_of_size = [&](size_t size) { return "{\"a\": \"" + std::string(size - empty, 'x') + "\"}"; };
+  const auto text_of_size = [&](size_t size) {
+    return "{\"a\": \"" + std::string(size - empty, 'x') + "\"}";
+  };
   CHECK(encoded_text(text_of_size(65520)).size() == 65520);
   const Thrown thrown = thrown_by([&] { encode_header(text_of_size(65521), {}); });
   CHECK(thrown.kind == Error::Kind::argument);

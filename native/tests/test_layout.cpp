@@ -1,15 +1,15 @@
-#include "iac/layout.h"
-
 #include <catch2/catch.hpp>
 
+#include "iac/layout.h"
 #include "tests/packs.h"
 
 using namespace iac;
 using namespace iac::tests;
 
 static Layout layout_of(const std::string& stream, uint64_t rows, const Header& header = {}) {
-  return Layout(Table::open(std::make_shared<MemorySource>(stream), {0, stream.size()}, "index", rows),
-                header);
+  return Layout(
+      Table::open(std::make_shared<MemorySource>(stream), {0, stream.size()}, "index", rows),
+      header);
 }
 
 static Layout layout_of(const std::vector<TestColumn>& columns, const Header& header = {}) {
@@ -34,9 +34,10 @@ static TestColumn lengths(ArrowType type = NANOARROW_TYPE_UINT32) {
 }
 
 TEST_CASE("spans come from the columns offset, length and crc32") {
-  const Layout layout =
-      layout_of({lengths(), number_column("crc32", NANOARROW_TYPE_UINT32,
-                                          std::vector<uint64_t>{1, 0xFFFFFFFF, 3}), offsets()});
+  const Layout layout = layout_of(
+      {lengths(),
+       number_column("crc32", NANOARROW_TYPE_UINT32, std::vector<uint64_t>{1, 0xFFFFFFFF, 3}),
+       offsets()});
   CHECK(layout.kind() == Layout::Kind::variable);
   CHECK(layout.has_crc32());
   CHECK_FALSE(layout.has_codec_ids());
@@ -56,7 +57,8 @@ TEST_CASE("signed layout columns read as well, and a missing crc32 leaves record
 }
 
 TEST_CASE("layout columns of other types are refused by name and type") {
-  for (const ArrowType type : {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_DOUBLE, NANOARROW_TYPE_INT16}) {
+  for (const ArrowType type :
+       {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_DOUBLE, NANOARROW_TYPE_INT16}) {
     const std::string text = refusal({offsets(type), lengths()});
     CHECK(contains(text, std::string("column 'offset' has type ") + ArrowTypeString(type) +
                              ", expected uint64"));
@@ -65,16 +67,17 @@ TEST_CASE("layout columns of other types are refused by name and type") {
   CHECK(contains(refusal({offsets(), lengths(NANOARROW_TYPE_UINT64)}), "'length' has type uint64"));
   TestColumn text{"offset", NANOARROW_TYPE_STRING, {}, {"a", "b", "c"}};
   CHECK(contains(refusal({text, lengths()}), "'offset' has type string"));
-  CHECK(contains(refusal({offsets(), lengths(), number_column("crc32", NANOARROW_TYPE_UINT64,
-                                                              std::vector<uint64_t>{1, 2, 3})}),
-                 "'crc32' has type uint64"));
+  CHECK(contains(
+      refusal({offsets(), lengths(),
+               number_column("crc32", NANOARROW_TYPE_UINT64, std::vector<uint64_t>{1, 2, 3})}),
+      "'crc32' has type uint64"));
 }
 
 TEST_CASE("layout columns with nulls are refused") {
   for (const size_t column : {0, 1, 2}) {
-    std::vector<TestColumn> columns{offsets(), lengths(),
-                                    number_column("crc32", NANOARROW_TYPE_UINT32,
-                                                  std::vector<uint64_t>{1, 2, 3})};
+    std::vector<TestColumn> columns{
+        offsets(), lengths(),
+        number_column("crc32", NANOARROW_TYPE_UINT32, std::vector<uint64_t>{1, 2, 3})};
     columns[column].numbers[1] = std::nullopt;
     CHECK(contains(refusal(columns), "column '" + columns[column].name + "' has nulls"));
   }
@@ -86,7 +89,8 @@ TEST_CASE("an offset column needs a length column, and two of a name are refused
 }
 
 TEST_CASE("without layout columns there are no records") {
-  const Layout layout = layout_of({number_column("id", NANOARROW_TYPE_INT64, std::vector<uint64_t>{1})});
+  const Layout layout =
+      layout_of({number_column("id", NANOARROW_TYPE_INT64, std::vector<uint64_t>{1})});
   CHECK(layout.kind() == Layout::Kind::none);
   CHECK(contains(thrown_by([&] { spans(layout, {0}); }).text, "no records"));
 }
@@ -98,8 +102,8 @@ static Header matrix(uint64_t record_bytes) {
 }
 
 TEST_CASE("fixed records follow from their row") {
-  const Layout layout = layout_of({number_column("id", NANOARROW_TYPE_INT64, std::vector<uint64_t>{1, 2})},
-                                  matrix(16));
+  const Layout layout = layout_of(
+      {number_column("id", NANOARROW_TYPE_INT64, std::vector<uint64_t>{1, 2})}, matrix(16));
   CHECK(layout.kind() == Layout::Kind::fixed);
   const auto found = spans(layout, {1, 0});
   CHECK((found[0].offset == 16 && found[0].length == 16 && !found[0].has_crc32));
@@ -112,8 +116,9 @@ TEST_CASE("a matrix may have a column called offset of its own") {
 }
 
 TEST_CASE("a matrix too large for 64 bits lies past any data") {
-  const Layout layout = layout_of({number_column("id", NANOARROW_TYPE_INT64, std::vector<uint64_t>{1, 2, 3})},
-                                  matrix(uint64_t{1} << 63));
+  const Layout layout =
+      layout_of({number_column("id", NANOARROW_TYPE_INT64, std::vector<uint64_t>{1, 2, 3})},
+                matrix(uint64_t{1} << 63));
   CHECK(spans(layout, {2})[0].offset == UINT64_MAX);
 }
 
@@ -122,7 +127,8 @@ TEST_CASE("each record may name its codec") {
   header.record_codecs = {{5, {"zstd", "{}"}}, {200, {"none", "{}"}}};
   for (const ArrowType type : {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_UINT16, NANOARROW_TYPE_INT32}) {
     const Layout layout = layout_of(
-        {offsets(), lengths(), number_column("codec_id", type, std::vector<uint64_t>{200, 5, 6})}, header);
+        {offsets(), lengths(), number_column("codec_id", type, std::vector<uint64_t>{200, 5, 6})},
+        header);
     CHECK(layout.has_codec_ids());
     const auto found = spans(layout, {0, 1, 2});
     CHECK((found[0].codec == 1 && found[1].codec == 0 && found[2].codec == 255));
@@ -142,13 +148,16 @@ TEST_CASE("each record may name its codec") {
 TEST_CASE("spans of many rows in many batches are those of the columns") {
   std::mt19937_64 random(1);
   TestIndex index;
-  for (uint64_t i = 0; i < 5000; ++i) index.add(random(), random() & 0xFFFFFFFF, random() & 0xFFFFFFFF);
-  for (const size_t batch_rows : {size_t{5000}, size_t{7}, size_t{1000}, size_t{1024}, size_t{1025}}) {
+  for (uint64_t i = 0; i < 5000; ++i)
+    index.add(random(), random() & 0xFFFFFFFF, random() & 0xFFFFFFFF);
+  for (const size_t batch_rows :
+       {size_t{5000}, size_t{7}, size_t{1000}, size_t{1024}, size_t{1025}}) {
     const Layout layout = layout_of(stream_of(index.columns(), batch_rows), 5000);
     for (int round = 0; round < 5; ++round) {
       std::vector<int64_t> rows(round == 0 ? 5000 : random() % 50);
       for (size_t i = 0; i < rows.size(); ++i) {
-        rows[i] = round == 0 ? 4999 - static_cast<int64_t>(i) : static_cast<int64_t>(random() % 5000);
+        rows[i] =
+            round == 0 ? 4999 - static_cast<int64_t>(i) : static_cast<int64_t>(random() % 5000);
       }
       const auto found = spans(layout, rows);
       for (size_t i = 0; i < rows.size(); ++i) {

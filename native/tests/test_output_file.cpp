@@ -1,11 +1,10 @@
-#include "iac/output_file.h"
-
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include "iac/output_file.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -48,7 +47,9 @@ TEST_CASE("a file appears at its path when it is published, and leaves nothing e
 
 TEST_CASE("a file that is not published leaves nothing") {
   const Folder folder;
-  { OutputFile(folder / "new", false).write_at(0, bytes_of("abc")); }
+  {
+    OutputFile(folder / "new", false).write_at(0, bytes_of("abc"));
+  }
   CHECK(folder.names().empty());
 }
 
@@ -77,7 +78,8 @@ TEST_CASE("an existing file is refused unless it is to be replaced") {
   write_file(folder / "old", "old");
   const Thrown thrown = thrown_by([&] { OutputFile(folder / "old", false); });
   CHECK(thrown.code == EEXIST);
-  CHECK(thrown.text == (folder / "old") + ": pack already exists, pass overwrite=True to replace it");
+  CHECK(thrown.text ==
+        (folder / "old") + ": pack already exists, pass overwrite=True to replace it");
   fs::create_symlink("nowhere", folder / "dangling");
   CHECK(thrown_by([&] { OutputFile(folder / "dangling", false); }).code == EEXIST);
   CHECK(read_file(folder / "old") == "old");
@@ -86,7 +88,8 @@ TEST_CASE("an existing file is refused unless it is to be replaced") {
 TEST_CASE("a file that appears in the meantime is refused as well") {
   const Folder folder;
   {
-    FaultyFile file(folder / "new", false, {.before_publish = [&] { write_file(folder / "new", "other"); }});
+    FaultyFile file(folder / "new", false,
+                    {.before_publish = [&] { write_file(folder / "new", "other"); }});
     file.write_at(0, bytes_of("mine"));
     CHECK(thrown_by([&] { file.publish(); }).code == EEXIST);
   }

@@ -1,8 +1,7 @@
-#include "iac/pack.h"
-
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "iac/pack.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -40,17 +39,21 @@ TEST_CASE("rows come in the order asked for, duplicates included") {
 
 TEST_CASE("a batch outlives its pack") {
   Batch batch;
-  { batch = read(*open_bytes(parts_of({"zero", "one"}).bytes()), {1}); }
+  {
+    batch = read(*open_bytes(parts_of({"zero", "one"}).bytes()), {1});
+  }
   CHECK(record_of(batch, 0) == "one");
 }
 
 TEST_CASE("each codec decodes, and stored bytes are had as they are") {
   for (const char* name : {"none", "zstd", "brotli"}) {
     const auto codec = make_codec(name, "{}");
-    const std::vector<std::string> objects{std::string(100000, 'a'), "short", std::string(300, 'b')};
+    const std::vector<std::string> objects{std::string(100000, 'a'), "short",
+                                           std::string(300, 'b')};
     std::vector<std::string> stored;
     for (const auto& object : objects) stored.push_back(encoded(*codec, object));
-    const auto pack = open_bytes(parts_of(stored, "{\"codec\": \"" + std::string(name) + "\"}").bytes());
+    const auto pack =
+        open_bytes(parts_of(stored, "{\"codec\": \"" + std::string(name) + "\"}").bytes());
     CHECK(records_of(read(*pack, {0, 1, 2})) == objects);
     CHECK(records_of(read(*pack, {0, 1, 2}, OnError::raise, false)) == stored);
   }
@@ -61,7 +64,8 @@ TEST_CASE("a row that is not there is an index error of that row") {
   for (const int64_t row : {int64_t{2}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
     const Thrown thrown = thrown_by([&] { read(*pack, {0, row}); });
     CHECK(thrown.kind == Error::Kind::index);
-    CHECK(contains(thrown.text, "payload row out of range: " + std::to_string(row) + ", the pack has 2 records"));
+    CHECK(contains(thrown.text, "payload row out of range: " + std::to_string(row) +
+                                    ", the pack has 2 records"));
     const std::vector<int64_t> rows{row};
     CHECK(thrown_by([&] { pack->stamps(rows); }).kind == Error::Kind::index);
     CHECK(thrown_by([&] { pack->locate(rows); }).kind == Error::Kind::index);
@@ -78,9 +82,12 @@ TEST_CASE("a row that is not there is an index error of that row") {
 TEST_CASE("a bad offset or length spoils only its row") {
   PackParts parts = parts_of({"zero", "one", "two"});
   const uint64_t size = parts.data.size();
-  for (const auto& [offset, length] :
-       {std::pair{size, uint64_t{1}}, {uint64_t{0}, size + 1}, {UINT64_MAX, uint64_t{0}},
-        {UINT64_MAX, uint64_t{1}}, {uint64_t{1} << 63, uint64_t{4}}, {uint64_t{1}, uint64_t{0xFFFFFFFF}}}) {
+  for (const auto& [offset, length] : {std::pair{size, uint64_t{1}},
+                                       {uint64_t{0}, size + 1},
+                                       {UINT64_MAX, uint64_t{0}},
+                                       {UINT64_MAX, uint64_t{1}},
+                                       {uint64_t{1} << 63, uint64_t{4}},
+                                       {uint64_t{1}, uint64_t{0xFFFFFFFF}}}) {
     TestIndex index;
     index.add(0, 4, crc32(bytes_of("zero")));
     index.add(offset, length, 0);
@@ -104,14 +111,16 @@ TEST_CASE("overlaps, gaps, any order and nothing at the end are legal") {
   TestIndex index;
   for (const auto& [offset, length] : {std::pair{4, 4}, {0, 8}, {2, 1}, {8, 0}, {0, 8}}) {
     index.add(static_cast<uint64_t>(offset), static_cast<uint64_t>(length),
-              crc32(bytes_of(parts.data).subspan(static_cast<size_t>(offset), static_cast<size_t>(length))));
+              crc32(bytes_of(parts.data)
+                        .subspan(static_cast<size_t>(offset), static_cast<size_t>(length))));
   }
   parts.index = stream_of(index.columns(), 2);
   parts.num_records = 5;
   const auto pack = open_bytes(parts.bytes());
   CHECK(records_of(read(*pack, {0, 1, 2, 3, 4})) ==
         std::vector<std::string>{"efgh", "abcdefgh", "c", "", "abcdefgh"});
-  CHECK(records_of(read(*open_bytes(parts.bytes() + "trailing"), {0})) == std::vector<std::string>{"efgh"});
+  CHECK(records_of(read(*open_bytes(parts.bytes() + "trailing"), {0})) ==
+        std::vector<std::string>{"efgh"});
 }
 
 TEST_CASE("damage is found by crc32 where there is one, and counted where there is none") {
@@ -138,15 +147,19 @@ TEST_CASE("each record is decoded by its own codec") {
   const std::string header = R"({"codec": "none", "record_codecs": [
     {"id": 1, "name": "zstd", "params": {"level": 3}}, {"id": 2, "name": "brotli"},
     {"id": 3, "name": "none"}, {"id": 4, "name": "later"}]})";
-  const auto pack = open_bytes(parts_of({encoded(*zstd, object), encoded(*brotli, object), object, "?", "?"},
-                                        header, SIZE_MAX, {1, 2, 3, 4, 9}).bytes());
+  const auto pack =
+      open_bytes(parts_of({encoded(*zstd, object), encoded(*brotli, object), object, "?", "?"},
+                          header, SIZE_MAX, {1, 2, 3, 4, 9})
+                     .bytes());
   CHECK(records_of(read(*pack, {2, 1, 0, 1})) == std::vector<std::string>(4, object));
   const Thrown later = thrown_by([&] { read(*pack, {0, 3}); });
   CHECK(later.kind == Error::Kind::codec);
   CHECK(later.row == 3);
   CHECK(contains(later.text, "unknown codec: 'later'"));
-  CHECK(contains(thrown_by([&] { read(*pack, {4}); }).text, "codec_id is not in the header's record_codecs"));
-  CHECK(records_of(read(*pack, {0, 3, 4, 2}, OnError::skip)) == std::vector<std::string>(2, object));
+  CHECK(contains(thrown_by([&] { read(*pack, {4}); }).text,
+                 "codec_id is not in the header's record_codecs"));
+  CHECK(records_of(read(*pack, {0, 3, 4, 2}, OnError::skip)) ==
+        std::vector<std::string>(2, object));
   CHECK(record_of(read(*pack, {3}, OnError::raise, false), 0) == "?");
 
   // Without the column every record has the pack's codec.
@@ -156,7 +169,8 @@ TEST_CASE("each record is decoded by its own codec") {
 
 TEST_CASE("a codec that this build lacks is an error of the row that needs it") {
   for (const char* codec : {"\"later\"", "null", "7", "[\"zstd\"]"}) {
-    const auto pack = open_bytes(parts_of({"a", "b"}, "{\"codec\": " + std::string(codec) + "}").bytes());
+    const auto pack =
+        open_bytes(parts_of({"a", "b"}, "{\"codec\": " + std::string(codec) + "}").bytes());
     const Thrown thrown = thrown_by([&] { read(*pack, {1}); });
     CHECK(thrown.kind == Error::Kind::codec);
     CHECK(contains(thrown.text, "test.iac: row 1: unknown codec"));
@@ -167,8 +181,10 @@ TEST_CASE("a codec that this build lacks is an error of the row that needs it") 
 
 TEST_CASE("records that do not decode fail by row") {
   const auto zstd = make_codec("zstd", "{}");
-  const auto pack = open_bytes(
-      parts_of({encoded(*zstd, "good"), "junk", "", encoded(*zstd, "also good")}, "{\"codec\": \"zstd\"}").bytes());
+  const auto pack =
+      open_bytes(parts_of({encoded(*zstd, "good"), "junk", "", encoded(*zstd, "also good")},
+                          "{\"codec\": \"zstd\"}")
+                     .bytes());
   CHECK(thrown_by([&] { read(*pack, {0, 2, 1}); }).row == 2);
   const Batch batch = read(*pack, {3, 1, 2, 0}, OnError::null);
   CHECK(records_of(batch) == std::vector<std::string>{"also good", "", "", "good"});
@@ -194,7 +210,8 @@ TEST_CASE("fixed records are read by row and end with the data") {
 TEST_CASE("stamps are the crc32 of the record, or of the header") {
   const auto pack = open_bytes(parts_of({"zero", "one"}).bytes());
   const std::vector<int64_t> rows{1, 0};
-  CHECK(pack->stamps(rows) == std::vector<uint32_t>{crc32(bytes_of("one")), crc32(bytes_of("zero"))});
+  CHECK(pack->stamps(rows) ==
+        std::vector<uint32_t>{crc32(bytes_of("one")), crc32(bytes_of("zero"))});
   PackParts parts;
   parts.index = stream_of({number_column("id", NANOARROW_TYPE_INT64, std::vector{1u, 2u})});
   parts.num_records = 2;
@@ -208,9 +225,12 @@ TEST_CASE("spans of the data segment are bounds-checked") {
   pack->read_data({4, 3}, std::as_writable_bytes(std::span(out)));
   CHECK(out == "one");
   CHECK_NOTHROW(pack->read_data({7, 0}, {}));
-  for (const auto& [offset, length] : {std::pair{uint64_t{5}, uint64_t{3}}, {uint64_t{8}, uint64_t{0}},
-                                       {UINT64_MAX, uint64_t{3}}, {uint64_t{0}, UINT64_MAX}}) {
-    CHECK(contains(thrown_by([&] { pack->read_data({offset, length}, {}); }).text, "outside data segment"));
+  for (const auto& [offset, length] : {std::pair{uint64_t{5}, uint64_t{3}},
+                                       {uint64_t{8}, uint64_t{0}},
+                                       {UINT64_MAX, uint64_t{3}},
+                                       {uint64_t{0}, UINT64_MAX}}) {
+    CHECK(contains(thrown_by([&] { pack->read_data({offset, length}, {}); }).text,
+                   "outside data segment"));
   }
 }
 
@@ -288,7 +308,8 @@ TEST_CASE("a pack replaced while it is open keeps its bytes") {
   write_file(folder / "next.iac", parts_of({"new", "newer", "newest"}).bytes());
   fs::rename(folder / "next.iac", folder / "pack.iac");
   CHECK(records_of(read(*pack, {1, 0})) == std::vector<std::string>{"old one", "old zero"});
-  CHECK(records_of(read(*Pack::open(folder / "pack.iac"), {1})) == std::vector<std::string>{"newer"});
+  CHECK(records_of(read(*Pack::open(folder / "pack.iac"), {1})) ==
+        std::vector<std::string>{"newer"});
 }
 
 TEST_CASE("a missing pack is not found, by its path") {
@@ -336,7 +357,8 @@ TEST_CASE("a damaged pack is an error or reads, and never more") {
   for (int i = 0; i < 3000; ++i) {
     std::string bad = bytes;
     // In the header's text or anywhere in the segments, not in its padding.
-    const size_t at = i % 3 == 0 ? random() % json_end : header_bytes + random() % (bytes.size() - header_bytes);
+    const size_t at =
+        i % 3 == 0 ? random() % json_end : header_bytes + random() % (bytes.size() - header_bytes);
     bad[at] = static_cast<char>(i % 2 == 0 ? random() : bad[at] ^ (1 << random() % 8));
     try {
       const auto pack = open_bytes(bad);
@@ -346,7 +368,8 @@ TEST_CASE("a damaged pack is an error or reads, and never more") {
         options.on_error = OnError::null;
         pack->read(rows, options);
       }
-      for (size_t column = 0; column < pack->index()->num_columns(); ++column) pack->index()->column(column, 0);
+      for (size_t column = 0; column < pack->index()->num_columns(); ++column)
+        pack->index()->column(column, 0);
     } catch (const Error& error) {
       REQUIRE(contains(error.what(), ": "));
     }

@@ -1,9 +1,8 @@
-#include "iac/source.h"
-
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 
+#include "iac/source.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -16,7 +15,8 @@ static std::string digits(size_t count) {
 }
 
 // Reads pieces of these sizes, one behind the other.
-static std::string read_pieces(const Source& source, uint64_t offset, const std::vector<size_t>& sizes) {
+static std::string read_pieces(const Source& source, uint64_t offset,
+                               const std::vector<size_t>& sizes) {
   std::vector<std::string> memory;
   for (const size_t size : sizes) memory.emplace_back(size, '?');
   std::vector<MutableBytes> pieces;

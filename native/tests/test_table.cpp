@@ -1,8 +1,7 @@
-#include "iac/table.h"
-
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "iac/table.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -16,7 +15,9 @@ static std::shared_ptr<const Table> kept_table(const std::string& name, uint64_t
   return open_table(kept_stream(name), rows);
 }
 
-static size_t column_of(const Table& table, std::string_view name) { return table.find(name).value(); }
+static size_t column_of(const Table& table, std::string_view name) {
+  return table.find(name).value();
+}
 
 static int64_t number_at(const Column& column, int64_t row) {
   return ArrowArrayViewGetIntUnsafe(&column.view(), row);
@@ -103,7 +104,9 @@ static void check_plain(const Table& table) {
   walk(table);
 }
 
-TEST_CASE("a table of several batches gives each row its place") { check_plain(*kept_table("plain", 100)); }
+TEST_CASE("a table of several batches gives each row its place") {
+  check_plain(*kept_table("plain", 100));
+}
 
 TEST_CASE("compressed tables hold the same rows") {
   check_plain(*kept_table("lz4", 100));
@@ -197,7 +200,8 @@ TEST_CASE("a row count other than the header's is an error with both") {
 TEST_CASE("a column is found by name unless two have it") {
   const auto table = kept_table("two_offsets", 2);
   CHECK_FALSE(table->find("missing").has_value());
-  CHECK(contains(thrown_by([&] { table->find("offset"); }).text, "two columns are called 'offset'"));
+  CHECK(
+      contains(thrown_by([&] { table->find("offset"); }).text, "two columns are called 'offset'"));
 }
 
 TEST_CASE("the end of the stream may be missing, and anything may follow it") {
@@ -232,10 +236,18 @@ static std::string damaged(std::string stream, std::mt19937_64& random) {
   for (uint64_t count = 1 + random() % 3; count > 0; --count) {
     char& byte = stream[random() % stream.size()];
     switch (random() % 4) {
-      case 0: byte = static_cast<char>(random()); break;
-      case 1: byte = static_cast<char>(byte ^ (1 << random() % 8)); break;
-      case 2: byte = random() % 2 == 0 ? '\xFF' : '\x7F'; break;
-      default: byte = static_cast<char>(byte + (random() % 2 == 0 ? 1 : -1)); break;
+      case 0:
+        byte = static_cast<char>(random());
+        break;
+      case 1:
+        byte = static_cast<char>(byte ^ (1 << random() % 8));
+        break;
+      case 2:
+        byte = random() % 2 == 0 ? '\xFF' : '\x7F';
+        break;
+      default:
+        byte = static_cast<char>(byte + (random() % 2 == 0 ? 1 : -1));
+        break;
     }
   }
   return stream;
@@ -243,18 +255,23 @@ static std::string damaged(std::string stream, std::mt19937_64& random) {
 
 TEST_CASE("a damaged stream is an error or reads, and never more") {
   std::mt19937_64 random(1);
-  for (const auto& [name, rows] : {std::pair{"every_type", 4}, {"nested_dictionaries", 6},
-                                   {"plain", 100}, {"lz4", 100}, {"zstd", 100}}) {
+  for (const auto& [name, rows] : {std::pair{"every_type", 4},
+                                   {"nested_dictionaries", 6},
+                                   {"plain", 100},
+                                   {"lz4", 100},
+                                   {"zstd", 100}}) {
     const std::string stream = kept_stream(name);
     size_t refused = 0;
-    for (int i = 0; i < 2000; ++i) refused += reads(damaged(stream, random), static_cast<uint64_t>(rows)) ? 0 : 1;
+    for (int i = 0; i < 2000; ++i)
+      refused += reads(damaged(stream, random), static_cast<uint64_t>(rows)) ? 0 : 1;
     CHECK(refused > 0);
     CHECK(refused < 2000);
   }
 }
 
 TEST_CASE("a stream whose fields are missing in turn is an error or reads") {
-  for (const auto& [name, rows] : {std::pair{"every_type", 4u}, {"nested_dictionaries", 6u}, {"zstd", 100u}}) {
+  for (const auto& [name, rows] :
+       {std::pair{"every_type", 4u}, {"nested_dictionaries", 6u}, {"zstd", 100u}}) {
     const std::string stream = kept_stream(name);
     // A flatbuffer's field is missing when its place in the table of places is zero.
     for (size_t at = 0; at + 2 <= stream.size(); at += 2) {
@@ -282,7 +299,8 @@ TEST_CASE("one dictionary for columns of two types is an error") {
 
 TEST_CASE("a table that cannot be read names table and column, and reads again when it can") {
   const std::string stream = kept_stream("plain");
-  auto source = std::make_shared<FaultySource>(stream, ReadFaults{.at_most = 1000, .interrupted = true});
+  auto source =
+      std::make_shared<FaultySource>(stream, ReadFaults{.at_most = 1000, .interrupted = true});
   const auto table = Table::open(source, {0, stream.size()}, "slide", 100);
   source->faults.bad_to = stream.size();
   const Thrown thrown = thrown_by([&] { table->column(2, 2); });

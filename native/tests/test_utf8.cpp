@@ -1,12 +1,13 @@
 #include <catch2/catch.hpp>
-
 #include <string_view>
 
 #include "iac/utf8.h"
 
 using iac::as_bytes;
 
-static bool valid(std::string_view text) { return iac::is_utf8(as_bytes(text.data(), text.size())); }
+static bool valid(std::string_view text) {
+  return iac::is_utf8(as_bytes(text.data(), text.size()));
+}
 
 TEST_CASE("utf8 takes what RFC 3629 allows") {
   CHECK(valid(""));

@@ -1,5 +1,3 @@
-#include "iac/workers.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <thread>
 
 #include "iac/platform.h"
+#include "iac/workers.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -81,7 +80,9 @@ static int child_work(const std::string& path) {
     std::vector<int64_t> rows(200);
     std::iota(rows.begin(), rows.end(), 0);
     const Batch batch = Pack::open(path)->read(rows, {});
-    return batch.count == 200 && record_of(batch, 199) == std::string(1000, static_cast<char>(199)) ? 0 : 3;
+    return batch.count == 200 && record_of(batch, 199) == std::string(1000, static_cast<char>(199))
+               ? 0
+               : 3;
   } catch (...) {
     return 4;
   }
@@ -91,7 +92,8 @@ TEST_CASE("a child forked while other threads work has workers of its own") {
   const Folder folder;
   const auto codec = make_codec("zstd", "{}");
   std::vector<std::string> stored;
-  for (int i = 0; i < 200; ++i) stored.push_back(encoded(*codec, std::string(1000, static_cast<char>(i))));
+  for (int i = 0; i < 200; ++i)
+    stored.push_back(encoded(*codec, std::string(1000, static_cast<char>(i))));
   write_file(folder / "pack.iac", parts_of(stored, "{\"codec\": \"zstd\"}").bytes());
   const auto pack = Pack::open(folder / "pack.iac");
 
@@ -102,7 +104,8 @@ TEST_CASE("a child forked while other threads work has workers of its own") {
       std::vector<int64_t> rows(200);
       std::iota(rows.begin(), rows.end(), 0);
       while (!stop) {
-        parallel_for(50, 2, [](size_t) { std::this_thread::sleep_for(std::chrono::microseconds(10)); });
+        parallel_for(50, 2,
+                     [](size_t) { std::this_thread::sleep_for(std::chrono::microseconds(10)); });
         ReadOptions options;
         options.workers = 2;
         pack->read(rows, options);
@@ -117,7 +120,8 @@ TEST_CASE("a child forked while other threads work has workers of its own") {
       // The parent's open pack works here too.
       const int64_t row = 7;
       int result = child_work(folder / "pack.iac");
-      if (result == 0 && record_of(pack->read({&row, 1}, {}), 0) != std::string(1000, '\7')) result = 5;
+      if (result == 0 && record_of(pack->read({&row, 1}, {}), 0) != std::string(1000, '\7'))
+        result = 5;
       _exit(result);
     }
     int status = 0;

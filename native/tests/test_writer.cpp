@@ -1,7 +1,6 @@
-#include "iac/writer.h"
-
 #include <catch2/catch.hpp>
 
+#include "iac/writer.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -9,7 +8,8 @@ using namespace iac::tests;
 
 namespace {
 
-const std::string slides = stream_of({number_column("slide_idx", NANOARROW_TYPE_INT64, std::vector{0u})});
+const std::string slides =
+    stream_of({number_column("slide_idx", NANOARROW_TYPE_INT64, std::vector{0u})});
 
 // An index of so many records, whose length is the same whatever is in it.
 std::string index_of(const Writer& writer) {
@@ -26,7 +26,8 @@ size_t index_size(size_t records) {
   return stream_of(index.columns()).size();
 }
 
-Writer writer_to(std::unique_ptr<OutputFile> file, size_t records, const std::string& header = "{}") {
+Writer writer_to(std::unique_ptr<OutputFile> file, size_t records,
+                 const std::string& header = "{}") {
   return Writer(std::move(file), header, {slides.size(), index_size(records), 0, 1, records});
 }
 
@@ -50,7 +51,8 @@ std::vector<std::string> some_payloads() {
 TEST_CASE("what is written is read back, and is the same bytes each time") {
   const Folder folder;
   const auto payloads = some_payloads();
-  build(std::make_unique<OutputFile>(folder / "pack.iac", false), payloads, "{\"payload_type\": \"x\"}");
+  build(std::make_unique<OutputFile>(folder / "pack.iac", false), payloads,
+        "{\"payload_type\": \"x\"}");
   const auto pack = Pack::open(folder / "pack.iac");
   std::vector<int64_t> rows;
   for (size_t i = payloads.size(); i-- > 0;) rows.push_back(static_cast<int64_t>(i));
@@ -75,7 +77,8 @@ TEST_CASE("a pack of no records is written") {
 
 TEST_CASE("a data segment without records is written") {
   const Folder folder;
-  const std::string index = stream_of({number_column("id", NANOARROW_TYPE_INT64, std::vector{1u, 2u})});
+  const std::string index =
+      stream_of({number_column("id", NANOARROW_TYPE_INT64, std::vector{1u, 2u})});
   Writer writer(std::make_unique<OutputFile>(folder / "pack.iac", false), "{}",
                 {slides.size(), index.size(), 0, 1, 2});
   writer.append_data(bytes_of("some "));
@@ -114,7 +117,9 @@ TEST_CASE("a payload of 4 GiB is refused before it is read") {
 TEST_CASE("a header that does not fit is refused before any payload") {
   const Folder folder;
   const std::string large = "{\"a\": \"" + std::string(70000, 'x') + "\"}";
-  CHECK(contains(thrown_by([&] { writer_to(std::make_unique<OutputFile>(folder / "pack.iac", false), 1, large); }).text,
+  CHECK(contains(thrown_by([&] {
+                   writer_to(std::make_unique<OutputFile>(folder / "pack.iac", false), 1, large);
+                 }).text,
                  "header JSON has"));
   CHECK(folder.names().empty());
 }
@@ -135,7 +140,8 @@ TEST_CASE("whatever write fails, the target is the old pack or none") {
   const std::vector<std::string> payloads{"one", std::string(2 << 20, 'x'), "three"};
   build(std::make_unique<OutputFile>(folder / "old.iac", false), {"old"});
   const std::string old = read_file(folder / "old.iac");
-  for (const uint64_t full_after : {0, 1, 3, 4096, 2 << 20, (2 << 20) + 8, (2 << 20) + 65000, (2 << 20) + 66000}) {
+  for (const uint64_t full_after :
+       {0, 1, 3, 4096, 2 << 20, (2 << 20) + 8, (2 << 20) + 65000, (2 << 20) + 66000}) {
     for (const std::string name : {"old.iac", "new.iac"}) {
       const Thrown thrown = thrown_by([&] {
         build(std::make_unique<FaultyFile>(folder / name, true,
@@ -146,7 +152,8 @@ TEST_CASE("whatever write fails, the target is the old pack or none") {
     }
   }
   const Thrown thrown = thrown_by([&] {
-    build(std::make_unique<FaultyFile>(folder / "new.iac", true, WriteFaults{.sync_error = EIO}), payloads);
+    build(std::make_unique<FaultyFile>(folder / "new.iac", true, WriteFaults{.sync_error = EIO}),
+          payloads);
   });
   CHECK(thrown.code == EIO);
   CHECK(read_file(folder / "old.iac") == old);

@@ -38,8 +38,8 @@ class Brotli final : public Codec {
     while (true) {
       auto* out = reinterpret_cast<uint8_t*>(target.data() + size);
       size_t out_left = target.capacity() - size;
-      const auto result = BrotliDecoderDecompressStream(state.get(), &in_left, &in, &out_left, &out,
-                                                        nullptr);
+      const auto result =
+          BrotliDecoderDecompressStream(state.get(), &in_left, &in, &out_left, &out, nullptr);
       size = target.capacity() - out_left;
       if (result == BROTLI_DECODER_RESULT_SUCCESS) return size;
       if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT) throw bad("payload is cut");
@@ -58,10 +58,9 @@ class Brotli final : public Codec {
     const size_t start = out.size();
     size_t size = std::max<size_t>(BrotliEncoderMaxCompressedSize(object.size()), 16);
     out.resize(start + size);
-    const bool done = BrotliEncoderCompress(
-        quality_, lgwin_, BROTLI_MODE_GENERIC, object.size(),
-        reinterpret_cast<const uint8_t*>(object.data()), &size,
-        reinterpret_cast<uint8_t*>(out.data() + start));
+    const bool done = BrotliEncoderCompress(quality_, lgwin_, BROTLI_MODE_GENERIC, object.size(),
+                                            reinterpret_cast<const uint8_t*>(object.data()), &size,
+                                            reinterpret_cast<uint8_t*>(out.data() + start));
     if (!done) throw bad("cannot encode");
     out.resize(start + size);
   }
@@ -73,8 +72,8 @@ class Brotli final : public Codec {
 }  // namespace
 
 std::shared_ptr<const Codec> make_brotli(Params& params) {
-  const int quality = params.integer("quality", BROTLI_MIN_QUALITY, BROTLI_MAX_QUALITY,
-                                     BROTLI_MAX_QUALITY);
+  const int quality =
+      params.integer("quality", BROTLI_MIN_QUALITY, BROTLI_MAX_QUALITY, BROTLI_MAX_QUALITY);
   const int lgwin = params.integer("lgwin", BROTLI_MIN_WINDOW_BITS, BROTLI_MAX_WINDOW_BITS,
                                    BROTLI_MAX_WINDOW_BITS);
   return std::make_shared<Brotli>(quality, lgwin);

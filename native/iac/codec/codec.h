@@ -32,8 +32,8 @@ class Target {
 // What a payload tells of its decoded size before it is decoded.
 struct SizeHint {
   enum class Kind {
-    exact,    // `bytes` it is, or the payload is damaged
-    bound,    // at most `bytes`
+    exact,  // `bytes` it is, or the payload is damaged
+    bound,  // at most `bytes`
     unknown,
   };
   Kind kind = Kind::unknown;

@@ -18,11 +18,11 @@ int Params::integer(const char* name, int low, int high, int otherwise) {
   if (found == object_.end()) return otherwise;
   const nlohmann::json value = *found;
   object_.erase(found);
-  const bool valid =
-      value.is_number_unsigned()
-          ? high >= 0 && value.get<uint64_t>() <= static_cast<uint64_t>(high) &&
-                (low < 0 || value.get<uint64_t>() >= static_cast<uint64_t>(low))
-          : value.is_number_integer() && value.get<int64_t>() >= low && value.get<int64_t>() <= high;
+  const bool valid = value.is_number_unsigned()
+                         ? high >= 0 && value.get<uint64_t>() <= static_cast<uint64_t>(high) &&
+                               (low < 0 || value.get<uint64_t>() >= static_cast<uint64_t>(low))
+                         : value.is_number_integer() && value.get<int64_t>() >= low &&
+                               value.get<int64_t>() <= high;
   if (!valid) {
     throw bad(codec_, std::string(name) + " is " + value.dump() + ", expected an integer from " +
                           std::to_string(low) + " to " + std::to_string(high));
