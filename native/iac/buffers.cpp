@@ -61,6 +61,7 @@ void give_back(Piece piece) {
       (piece.touched + platform::huge_page - 1) / platform::huge_page * platform::huge_page,
       piece.capacity);
   platform::decommit(piece.data + touched, piece.capacity - touched);
+  platform::offer(piece.data, touched);
   Shelf& kept = *shelf();
   std::vector<Piece> dropped;
   {

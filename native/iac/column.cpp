@@ -7,24 +7,16 @@
 #include <algorithm>
 #include <string>
 
+#include "iac/column_check.h"
 #include "iac/error.h"
-#include "iac/utf8.h"
 
 #define FB(name) FLATBUFFERS_WRAP_NAMESPACE(org_apache_arrow_flatbuf, name)
 
 namespace iac {
 namespace {
 
-Error bad(const std::string& reason) {
-  return {Error::Kind::pack, "damaged Arrow data: " + reason};
-}
-
 FB(RecordBatch_table_t) table_of(const BatchLocation& batch) {
   return static_cast<FB(RecordBatch_table_t)>(batch.record_batch);
-}
-
-bool is_view_type(ArrowType type) {
-  return type == NANOARROW_TYPE_STRING_VIEW || type == NANOARROW_TYPE_BINARY_VIEW;
 }
 
 bool is_union(ArrowType type) {
@@ -34,7 +26,8 @@ bool is_union(ArrowType type) {
 ArrowType storage_type(const ArrowSchema& field) {
   ArrowSchemaView view;
   ArrowError error;
-  if (ArrowSchemaViewInit(&view, &field, &error) != NANOARROW_OK) throw bad(error.message);
+  if (ArrowSchemaViewInit(&view, &field, &error) != NANOARROW_OK)
+    throw damaged_table(error.message);
   return view.storage_type;
 }
 
@@ -55,12 +48,12 @@ size_t fixed_buffers(ArrowType type, bool version4) {
 size_t variadic_count(const BatchLocation& batch, size_t index) {
   const auto counts = FB(RecordBatch_variadicBufferCounts(table_of(batch)));
   if (counts == nullptr || index >= flatbuffers_int64_vec_len(counts)) {
-    throw bad("view column without a count of its buffers");
+    throw damaged_table("view column without a count of its buffers");
   }
   const int64_t count = flatbuffers_int64_vec_at(counts, index);
   const auto buffers = FB(RecordBatch_buffers(table_of(batch)));
   if (count < 0 || static_cast<size_t>(count) > FB(Buffer_vec_len(buffers))) {
-    throw bad("view column with an impossible count of buffers");
+    throw damaged_table("view column with an impossible count of buffers");
   }
   return static_cast<size_t>(count);
 }
@@ -72,13 +65,13 @@ struct BufferPlace {
 
 BufferPlace buffer_place(const BatchLocation& batch, size_t index) {
   const auto buffers = FB(RecordBatch_buffers(table_of(batch)));
-  if (index >= FB(Buffer_vec_len(buffers))) throw bad("record batch has too few buffers");
+  if (index >= FB(Buffer_vec_len(buffers))) throw damaged_table("record batch has too few buffers");
   const auto buffer = FB(Buffer_vec_at(buffers, index));
   const int64_t offset = FB(Buffer_offset(buffer)), length = FB(Buffer_length(buffer));
   if (length == 0) return {};
   if (offset < 0 || length < 0 || static_cast<uint64_t>(length) > batch.body_length ||
       static_cast<uint64_t>(offset) > batch.body_length - static_cast<uint64_t>(length)) {
-    throw bad("buffer outside the body of its record batch");
+    throw damaged_table("buffer outside the body of its record batch");
   }
   return {batch.body_offset + static_cast<uint64_t>(offset), static_cast<uint64_t>(length)};
 }
@@ -90,18 +83,20 @@ struct Node {
 
 Node node_at(const BatchLocation& batch, size_t index) {
   const auto nodes = FB(RecordBatch_nodes(table_of(batch)));
-  if (index >= FB(FieldNode_vec_len(nodes))) throw bad("record batch has too few fields");
+  if (index >= FB(FieldNode_vec_len(nodes))) throw damaged_table("record batch has too few fields");
   const auto node = FB(FieldNode_vec_at(nodes, index));
   const Node found{FB(FieldNode_length(node)), FB(FieldNode_null_count(node))};
   // Lengths below 2^40 keep every size computed from them within 64 bits.
-  if (found.length < 0 || found.length > int64_t{1} << 40) throw bad("impossible column length");
+  if (found.length < 0 || found.length > int64_t{1} << 40)
+    throw damaged_table("impossible column length");
   return found;
 }
 
 void decompress(FB(CompressionType_enum_t) codec, Bytes in, MutableBytes out) {
   if (codec == FB(CompressionType_ZSTD)) {
     const size_t size = ZSTD_decompress(out.data(), out.size(), in.data(), in.size());
-    if (ZSTD_isError(size) || size != out.size()) throw bad("zstd buffer does not decompress");
+    if (ZSTD_isError(size) || size != out.size())
+      throw damaged_table("zstd buffer does not decompress");
     return;
   }
   LZ4F_dctx* context = nullptr;
@@ -113,12 +108,12 @@ void decompress(FB(CompressionType_enum_t) codec, Bytes in, MutableBytes out) {
     const size_t left =
         LZ4F_decompress(context, out.data(), &produced, in.data(), &consumed, nullptr);
     out = out.subspan(produced);
-    if (LZ4F_isError(left)) throw bad("lz4 buffer does not decompress");
+    if (LZ4F_isError(left)) throw damaged_table("lz4 buffer does not decompress");
     if (left == 0) break;
-    if (produced == 0 && consumed == 0) throw bad("lz4 buffer does not decompress");
+    if (produced == 0 && consumed == 0) throw damaged_table("lz4 buffer does not decompress");
     in = in.subspan(consumed);
   }
-  if (!out.empty()) throw bad("lz4 buffer is shorter than it says");
+  if (!out.empty()) throw damaged_table("lz4 buffer is shorter than it says");
 }
 
 // Whether `compressed` bytes can hold `size`: a zstd block of 3 bytes or more gives at most
@@ -184,7 +179,8 @@ class ColumnReader {
     if (view.layout.buffer_type[0] != NANOARROW_BUFFER_TYPE_VALIDITY) return;
     const auto& bitmap = view.buffer_views[0];
     if (bitmap.size_bytes == 0) return;
-    if (bitmap.size_bytes < (view.length + 7) / 8) throw bad("validity bitmap is too short");
+    if (bitmap.size_bytes < (view.length + 7) / 8)
+      throw damaged_table("validity bitmap is too short");
     view.null_count = view.length - ArrowBitCountSet(bitmap.data.as_uint8, 0, view.length);
   }
 
@@ -196,12 +192,12 @@ class ColumnReader {
     if (!compressed_) return keep(std::move(stored), 0, place.length);
 
     // Compressed buffers start with their decompressed length, -1 for one left as it was.
-    if (place.length < sizeof(int64_t)) throw bad("compressed buffer is too short");
+    if (place.length < sizeof(int64_t)) throw damaged_table("compressed buffer is too short");
     const auto length = load<int64_t>(stored.get());
     const Bytes body(stored.get() + sizeof length, place.length - sizeof length);
     if (length == -1) return keep(std::move(stored), sizeof length, body.size());
     if (length < 0 || !plausible_size(static_cast<uint64_t>(length), body.size())) {
-      throw bad("compressed buffer claims an impossible length");
+      throw damaged_table("compressed buffer claims an impossible length");
     }
     const auto size = static_cast<size_t>(length);
     auto plain = std::make_unique_for_overwrite<std::byte[]>(std::max<size_t>(size, 1));
@@ -257,122 +253,6 @@ class ColumnReader {
   FB(CompressionType_enum_t) codec_ = 0;
 };
 
-namespace {
-
-template <class Offset>
-void check_text(const ArrowArrayView& view) {
-  if (view.length == 0) return;
-  const auto* offsets = static_cast<const Offset*>(view.buffer_views[1].data.data);
-  const auto* data = static_cast<const std::byte*>(view.buffer_views[2].data.data);
-  const auto text = [&](int64_t from, int64_t to) {
-    return Bytes(data + offsets[from], static_cast<size_t>(offsets[to] - offsets[from]));
-  };
-  if (is_ascii(text(0, view.length))) return;
-  for (int64_t i = 0; i < view.length; ++i) {
-    if (!ArrowArrayViewIsNull(&view, i) && !is_utf8(text(i, i + 1))) {
-      throw bad("text that is not UTF-8");
-    }
-  }
-}
-
-void check_views(const ArrowArrayView& view) {
-  const auto* entries = view.buffer_views[1].data.as_binary_view;
-  for (int64_t i = 0; i < view.length; ++i) {
-    if (ArrowArrayViewIsNull(&view, i)) continue;
-    const ArrowBinaryView& entry = entries[i];
-    const int64_t size = entry.inlined.size;
-    const bool inlined = size <= NANOARROW_BINARY_VIEW_INLINE_SIZE;
-    bool valid = size >= 0;
-    if (valid && !inlined) {
-      const auto& ref = entry.ref;
-      valid = ref.buffer_index >= 0 && ref.buffer_index < view.n_variadic_buffers &&
-              ref.offset >= 0 && ref.offset + size <= view.variadic_buffer_sizes[ref.buffer_index];
-    }
-    if (!valid) throw bad("view outside its buffers");
-    const ArrowBufferView value = ArrowArrayViewGetBytesUnsafe(&view, i);
-    const Bytes bytes = as_bytes(value.data.data, static_cast<size_t>(value.size_bytes));
-    if (!inlined && std::memcmp(entry.ref.prefix, bytes.data(), 4) != 0) {
-      throw bad("view whose prefix differs from its text");
-    }
-    if (view.storage_type == NANOARROW_TYPE_STRING_VIEW && !is_utf8(bytes)) {
-      throw bad("text that is not UTF-8");
-    }
-  }
-}
-
-// What nanoarrow's full validation leaves out.
-void check_more(const ArrowArrayView& view) {
-  switch (view.storage_type) {
-    case NANOARROW_TYPE_STRING:
-      check_text<int32_t>(view);
-      break;
-    case NANOARROW_TYPE_LARGE_STRING:
-      check_text<int64_t>(view);
-      break;
-    case NANOARROW_TYPE_STRING_VIEW:
-    case NANOARROW_TYPE_BINARY_VIEW:
-      check_views(view);
-      break;
-    case NANOARROW_TYPE_MAP: {
-      const auto& entries = *view.children[0];
-      if (entries.null_count > 0 || entries.children[0]->null_count > 0) {
-        throw bad("map whose entries or keys are null");  // pyarrow aborts the process
-      }
-      break;
-    }
-    case NANOARROW_TYPE_DENSE_UNION:
-      for (int64_t i = 0; i < view.length; ++i) {
-        const auto& child = *view.children[ArrowArrayViewUnionChildIndex(&view, i)];
-        if (ArrowArrayViewUnionChildOffset(&view, i) >= child.length) {
-          throw bad("union offset outside its child");
-        }
-      }
-      break;
-    case NANOARROW_TYPE_RUN_END_ENCODED: {
-      const auto& ends = *view.children[0];
-      const bool covered =
-          ends.length == 0 ? view.length == 0
-                           : ArrowArrayViewGetIntUnsafe(&ends, 0) > 0 &&
-                                 ArrowArrayViewGetIntUnsafe(&ends, ends.length - 1) >= view.length;
-      if (!covered) throw bad("run ends that do not cover the column");
-      break;
-    }
-    default:
-      break;
-  }
-  for (int64_t i = 0; i < view.n_children; ++i) check_more(*view.children[i]);
-}
-
-// What nanoarrow's validation would stumble over: products that overflow, and the sizes of list
-// views, which it reads without asking whether they are there. Lengths are below 2^40 (node_at).
-void check_before(const ArrowArrayView& view) {
-  const int64_t bits = view.layout.element_size_bits[1];
-  if (bits > 0 && view.length > (INT64_MAX - 7) / bits) throw bad("impossible column length");
-  if (view.storage_type == NANOARROW_TYPE_FIXED_SIZE_LIST) {
-    const int64_t size = view.layout.child_size_elements;
-    if (size < 0 || (size > 0 && view.length > view.children[0]->length / size)) {
-      throw bad("fixed-size list longer than its child");
-    }
-  }
-  const bool large = view.storage_type == NANOARROW_TYPE_LARGE_LIST_VIEW;
-  if (large || view.storage_type == NANOARROW_TYPE_LIST_VIEW) {
-    const int64_t needed = view.length * (large ? 8 : 4);
-    if (view.buffer_views[1].size_bytes < needed || view.buffer_views[2].size_bytes < needed) {
-      throw bad("list view without its offsets or sizes");
-    }
-    const auto limit = view.children[0]->length;
-    for (int64_t i = 0; large && i < view.length; ++i) {
-      if (view.buffer_views[1].data.as_int64[i] > limit ||
-          view.buffer_views[2].data.as_int64[i] > limit) {
-        throw bad("list view outside its child");
-      }
-    }
-  }
-  for (int64_t i = 0; i < view.n_children; ++i) check_before(*view.children[i]);
-}
-
-}  // namespace
-
 std::shared_ptr<const Column> Column::read(const Source& source, const BatchLocation& batch,
                                            BatchCursor at, const ArrowSchema& field,
                                            const TableSchema& schema,
@@ -381,14 +261,11 @@ std::shared_ptr<const Column> Column::read(const Source& source, const BatchLoca
   ArrowArrayView* view = column->view_.get();
   ArrowError error;
   try {
-    if (ArrowArrayViewInitFromSchema(view, &field, &error) != NANOARROW_OK)
-      throw bad(error.message);
-    ColumnReader(source, batch, at, schema, dictionaries, *column).read(field, *view);
-    check_before(*view);
-    if (ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &error) != NANOARROW_OK) {
-      throw bad(error.message);
+    if (ArrowArrayViewInitFromSchema(view, &field, &error) != NANOARROW_OK) {
+      throw damaged_table(error.message);
     }
-    check_more(*view);
+    ColumnReader(source, batch, at, schema, dictionaries, *column).read(field, *view);
+    check_column(*view);
   } catch (const Error& failed) {
     throw Error(failed.kind(), "column '" + std::string(field.name) + "': " + failed.reason(),
                 failed.code());
@@ -399,82 +276,13 @@ std::shared_ptr<const Column> Column::read(const Source& source, const BatchLoca
 PlainValues locate_plain_values(const BatchLocation& batch, BatchCursor at, int64_t rows,
                                 size_t width) {
   const Node node = node_at(batch, at.node);
-  if (node.length != rows) throw bad("column and record batch differ in length");
+  if (node.length != rows) throw damaged_table("column and record batch differ in length");
   const BufferPlace values = buffer_place(batch, at.buffer + 1);
   const bool plain = !FB(RecordBatch_compression_is_present(table_of(batch)));
   if (plain && values.length < static_cast<uint64_t>(rows) * width) {
-    throw bad("column is shorter than its record batch");
+    throw damaged_table("column is shorter than its record batch");
   }
   return {plain ? values.offset : 0, node.null_count};
-}
-
-namespace {
-
-struct ExportedArray {
-  std::shared_ptr<const Column> column;
-  std::vector<const void*> buffers;
-  std::vector<ArrowArray> children;
-  std::vector<ArrowArray*> child_pointers;
-  ArrowArray dictionary{};
-};
-
-void release_exported(ArrowArray* array) {
-  auto* exported = static_cast<ExportedArray*>(array->private_data);
-  for (ArrowArray& child : exported->children) {
-    if (child.release != nullptr) child.release(&child);
-  }
-  if (exported->dictionary.release != nullptr) exported->dictionary.release(&exported->dictionary);
-  delete exported;
-  array->release = nullptr;
-}
-
-void export_view(const std::shared_ptr<const Column>& column, const ArrowArrayView& view,
-                 ArrowArray* out) {
-  // Consumers may read offsets of a column without rows.
-  alignas(64) static constexpr std::byte zeros[64] = {};
-  auto exported = std::make_unique<ExportedArray>();
-  exported->column = column;
-  for (int i = 0; i < NANOARROW_MAX_FIXED_BUFFERS; ++i) {
-    const auto kind = view.layout.buffer_type[i];
-    if (kind == NANOARROW_BUFFER_TYPE_NONE || kind == NANOARROW_BUFFER_TYPE_VARIADIC_DATA ||
-        kind == NANOARROW_BUFFER_TYPE_VARIADIC_SIZE) {
-      break;
-    }
-    const void* data = view.buffer_views[i].data.data;
-    const bool optional = kind == NANOARROW_BUFFER_TYPE_VALIDITY;
-    if (optional && view.null_count == 0) data = nullptr;
-    exported->buffers.push_back(data == nullptr && !optional ? zeros : data);
-  }
-  if (is_view_type(view.storage_type)) {
-    for (int32_t i = 0; i < view.n_variadic_buffers; ++i) {
-      exported->buffers.push_back(view.variadic_buffers[i]);
-    }
-    exported->buffers.push_back(view.variadic_buffer_sizes);
-  }
-  exported->children.resize(static_cast<size_t>(view.n_children));
-  for (size_t i = 0; i < exported->children.size(); ++i) {
-    export_view(column, *view.children[i], &exported->children[i]);
-    exported->child_pointers.push_back(&exported->children[i]);
-  }
-  *out = ArrowArray{};
-  out->length = view.length;
-  out->null_count = view.null_count;
-  if (view.dictionary != nullptr) {
-    export_view(column, *view.dictionary, &exported->dictionary);
-    out->dictionary = &exported->dictionary;
-  }
-  out->n_buffers = static_cast<int64_t>(exported->buffers.size());
-  out->buffers = exported->buffers.data();
-  out->n_children = view.n_children;
-  out->children = exported->child_pointers.data();
-  out->release = &release_exported;
-  out->private_data = exported.release();
-}
-
-}  // namespace
-
-void export_column(std::shared_ptr<const Column> column, ArrowArray* out) {
-  export_view(column, column->view(), out);
 }
 
 }  // namespace iac

@@ -14,6 +14,10 @@ namespace iac {
 
 class Column;
 
+inline bool is_view_type(ArrowType type) {
+  return type == NANOARROW_TYPE_STRING_VIEW || type == NANOARROW_TYPE_BINARY_VIEW;
+}
+
 // Where the body of a record batch (or of a dictionary's) lies and how it is laid out.
 struct BatchLocation {
   const void* record_batch = nullptr;  // org.apache.arrow.flatbuf.RecordBatch, verified

@@ -61,6 +61,9 @@ class Error : public std::exception {
   std::string text_;
 };
 
+// Arrow data of a table that breaks the format's rules.
+Error damaged_table(const std::string& reason);
+
 // The errno of a failed call as an error: not_found for a missing file, system otherwise.
 Error system_error(int code, const std::string& doing);
 

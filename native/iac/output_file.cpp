@@ -94,8 +94,8 @@ void OutputFile::publish() {
   struct stat replaced;
   const bool replaces = overwrite_ && stat(path_.c_str(), &replaced) == 0;
   const mode_t mode = replaces ? replaced.st_mode & 07777 : platform::default_file_mode();
-  if (const int failed = sync(); failed != 0) throw system_error(failed, "cannot sync").in(path_);
   if (fchmod(descriptor_, mode) != 0) throw system_error(errno, "cannot set its mode").in(path_);
+  if (const int failed = sync(); failed != 0) throw system_error(failed, "cannot sync").in(path_);
   const int failed = overwrite_ ? (::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno)
                                 : platform::rename_new(temporary_, path_);
   if (failed == EEXIST) throw exists(path_);

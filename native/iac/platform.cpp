@@ -82,6 +82,14 @@ void decommit(std::byte* data, size_t size) {
   if (size > 0) madvise(data, size, MADV_DONTNEED);
 }
 
+void offer(std::byte* data, size_t size) {
+#ifdef MADV_FREE
+  if (size > 0) madvise(data, size, MADV_FREE);
+#else
+  static_cast<void>(data), static_cast<void>(size);
+#endif
+}
+
 int rename_new(const std::string& from, const std::string& to) {
 #if defined(__linux__) && defined(SYS_renameat2)
   constexpr unsigned no_replace = 1;  // RENAME_NOREPLACE

@@ -29,6 +29,9 @@ void unmap_huge(std::byte* data, size_t size);
 // Gives pages of such memory back to the system; they stay usable, with any content.
 void decommit(std::byte* data, size_t size);
 
+// Lets the system take such memory, and its content, when it runs short; it stays usable.
+void offer(std::byte* data, size_t size);
+
 // Renames without replacing: 0, or the errno (EEXIST when `to` exists).
 int rename_new(const std::string& from, const std::string& to);
 

@@ -18,10 +18,6 @@ constexpr uint64_t cache_bytes = uint64_t{256} << 20;
 // A record batch's metadata nearly always fits into the first read at its message.
 constexpr uint64_t read_ahead = 4096;
 
-Error bad(const std::string& reason) {
-  return {Error::Kind::pack, "damaged Arrow data: " + reason};
-}
-
 // Re-throws what `body` throws with the table's name before it.
 template <class Body>
 auto naming(const std::string& table, Body body) {
@@ -72,28 +68,28 @@ void Table::scan(Segment segment) {
     at += word.size();
     auto length = load<uint32_t>(word.data());
     if (length == 0xFFFFFFFF) {  // the marker that Arrow 0.15 put before the length
-      if (end - at < 4) throw bad("message is cut");
+      if (end - at < 4) throw damaged_table("message is cut");
       read(at, word);
       at += word.size();
       length = load<uint32_t>(word.data());
     }
     if (length == 0) break;
-    if (length > end - at) throw bad("message is longer than its segment");
+    if (length > end - at) throw damaged_table("message is longer than its segment");
 
     Metadata metadata{std::make_unique<uint64_t[]>(length / 8 + 1)};
     read(at, MutableBytes(reinterpret_cast<std::byte*>(metadata.words.get()), length));
     at += length;
     if (FB(Message_verify_as_root(metadata.words.get(), length)) != flatcc_verify_ok) {
-      throw bad("message is not a valid flatbuffer");
+      throw damaged_table("message is not a valid flatbuffer");
     }
     const auto message = FB(Message_as_root(metadata.words.get()));
     const int64_t body = FB(Message_bodyLength(message));
     if (body < 0 || static_cast<uint64_t>(body) > end - at) {
-      throw bad("message body is longer than its segment");
+      throw damaged_table("message body is longer than its segment");
     }
     if (!has_schema) {
       if (FB(Message_header_type(message)) != FB(MessageHeader_Schema)) {
-        throw bad("stream does not start with a schema");
+        throw damaged_table("stream does not start with a schema");
       }
       schema_ = TableSchema::decode(FB(Message_header_get(message)), length);
       for (const auto& [field, id] : schema_.dictionary_ids) dictionary_fields_[id] = field;
@@ -103,14 +99,14 @@ void Table::scan(Segment segment) {
     }
     at += static_cast<uint64_t>(body);
   }
-  if (!has_schema) throw bad("segment holds no Arrow stream");
+  if (!has_schema) throw damaged_table("segment holds no Arrow stream");
 }
 
 void Table::add_message(Metadata metadata, const void* root, uint64_t body_offset,
                         uint64_t body_length) {
   const auto message = static_cast<FB(Message_table_t)>(root);
   const auto header = FB(Message_header_get(message));
-  if (header == nullptr) throw bad("empty message");
+  if (header == nullptr) throw damaged_table("empty message");
   BatchLocation location;
   location.body_offset = body_offset;
   location.body_length = body_length;
@@ -119,7 +115,8 @@ void Table::add_message(Metadata metadata, const void* root, uint64_t body_offse
   if (kind == FB(MessageHeader_RecordBatch)) {
     const auto batch = static_cast<FB(RecordBatch_table_t)>(header);
     const int64_t rows = FB(RecordBatch_length(batch));
-    if (rows < 0 || rows > (int64_t{1} << 40) - num_rows_) throw bad("impossible number of rows");
+    if (rows < 0 || rows > (int64_t{1} << 40) - num_rows_)
+      throw damaged_table("impossible number of rows");
     location.record_batch = batch;
     batches_.push_back({location, std::move(metadata), rows, num_rows_, dictionaries_.size()});
     num_rows_ += rows;
@@ -127,11 +124,11 @@ void Table::add_message(Metadata metadata, const void* root, uint64_t body_offse
     const auto batch = static_cast<FB(DictionaryBatch_table_t)>(header);
     location.record_batch = FB(DictionaryBatch_data(batch));
     const int64_t id = FB(DictionaryBatch_id(batch));
-    if (location.record_batch == nullptr) throw bad("dictionary without data");
+    if (location.record_batch == nullptr) throw damaged_table("dictionary without data");
     dictionaries_.push_back(
         {location, std::move(metadata), id, FB(DictionaryBatch_isDelta(batch)) != 0});
   } else {
-    throw bad("unexpected kind of message in a table");
+    throw damaged_table("unexpected kind of message in a table");
   }
 }
 
@@ -192,8 +189,8 @@ std::shared_ptr<const Column> Table::column(size_t column, size_t batch) const {
           Column::read(*source_, found.location, at, field(column), schema_,
                        [&](int64_t id) { return dictionary(id, found.dictionaries_before); });
       if (read->length() != found.rows) {
-        throw bad("column '" + std::string(field(column).name) +
-                  "' and its record batch differ in length");
+        throw damaged_table("column '" + std::string(field(column).name) +
+                            "' and its record batch differ in length");
       }
       return read;
     });
@@ -203,7 +200,7 @@ std::shared_ptr<const Column> Table::column(size_t column, size_t batch) const {
 std::shared_ptr<const Column> Table::dictionary(int64_t id, size_t messages_before) const {
   size_t index = messages_before;
   while (index > 0 && dictionaries_[index - 1].id != id) --index;
-  if (index == 0) throw bad("dictionary is missing from the stream");
+  if (index == 0) throw damaged_table("dictionary is missing from the stream");
   const DictionaryMessage& message = dictionaries_[--index];
   if (message.is_delta) {
     throw Error(Error::Kind::pack,

@@ -53,11 +53,12 @@ void bind_codec(py::module_& module) {
              return std::const_pointer_cast<Codec>(make_codec(name, params));
            }),
            py::arg("name"), py::arg("params"))
-      .def_static("for_reading",
-                  [](const std::string& name, const std::string& params) {
-                    return std::const_pointer_cast<Codec>(make_decoder(name, params));
-                  },
-                  py::arg("name"), py::arg("params"))
+      .def_static(
+          "for_reading",
+          [](const std::string& name, const std::string& params) {
+            return std::const_pointer_cast<Codec>(make_decoder(name, params));
+          },
+          py::arg("name"), py::arg("params"))
       .def_property_readonly("name", &Codec::name)
       .def_property_readonly("parameters", &Codec::parameters)
       .def("encode", &encode, py::arg("object"))

@@ -1,19 +1,26 @@
 #include "iac/error.h"
-
 #include "python/bindings.h"
 
 namespace iac::python {
 
 static const char* kind_name(Error::Kind kind) {
   switch (kind) {
-    case Error::Kind::pack: return "pack";
-    case Error::Kind::not_found: return "not_found";
-    case Error::Kind::system: return "system";
-    case Error::Kind::checksum: return "checksum";
-    case Error::Kind::stale: return "stale";
-    case Error::Kind::codec: return "codec";
-    case Error::Kind::index: return "index";
-    case Error::Kind::argument: return "argument";
+    case Error::Kind::pack:
+      return "pack";
+    case Error::Kind::not_found:
+      return "not_found";
+    case Error::Kind::system:
+      return "system";
+    case Error::Kind::checksum:
+      return "checksum";
+    case Error::Kind::stale:
+      return "stale";
+    case Error::Kind::codec:
+      return "codec";
+    case Error::Kind::index:
+      return "index";
+    case Error::Kind::argument:
+      return "argument";
   }
   return "pack";
 }

@@ -1,8 +1,7 @@
-#include "python/bindings.h"
-
 #include "iac/checksum.h"
 #include "iac/header.h"
 #include "iac/platform.h"
+#include "python/bindings.h"
 
 PYBIND11_MODULE(_native, module) {
   namespace py = pybind11;

@@ -39,13 +39,14 @@ void bind_writer(py::module_& module) {
       .def_property_readonly("lengths", [](const Writer& w) { return to_array(w.lengths()); })
       .def_property_readonly("crc32s", [](const Writer& w) { return to_array(w.crc32s()); })
       .def_property_readonly("data_length", &Writer::data_length)
-      .def("finish",
-           [](Writer& writer, py::handle slide_table, py::handle index_table) {
-             const BufferView slides(slide_table), index(index_table);
-             const py::gil_scoped_release release;
-             writer.finish(slides.bytes(), index.bytes());
-           },
-           py::arg("slide_table"), py::arg("index_table"));
+      .def(
+          "finish",
+          [](Writer& writer, py::handle slide_table, py::handle index_table) {
+            const BufferView slides(slide_table), index(index_table);
+            const py::gil_scoped_release release;
+            writer.finish(slides.bytes(), index.bytes());
+          },
+          py::arg("slide_table"), py::arg("index_table"));
 }
 
 }  // namespace iac::python
