@@ -510,6 +510,27 @@ def test_a_column_name_with_a_nul_is_not_taken_for_what_stands_before_it(tmp_pat
     refuses(raw(tmp_path, index), "NUL")
 
 
+@pytest.mark.parametrize(
+    "entries", [[{"k": "a", "v": 1}, None], [{"k": "a", "v": 1}, {"k": None, "v": 2}]], ids=str
+)
+def test_maps_with_null_entries_or_keys_are_refused(tmp_path, entries):
+    def parts(type: pa.DataType, values) -> tuple[bytes, bytes]:
+        """The schema message of a stream, and what follows it."""
+        stream = ipc_stream(pa.table({"m": pa.array([values], type)}))
+        end = 8 + int.from_bytes(stream[4:8], "little")
+        return stream[:end], stream[end:]
+
+    # The same memory as a list's, for pyarrow does not make such maps: it aborts the process.
+    pair = pa.struct([("k", pa.string()), ("v", pa.int32())])
+    schema, _ = parts(pa.map_(pa.string(), pa.int32()), [])
+    _, batch = parts(pa.list_(pair), entries)
+    with iac.PackReader(raw(tmp_path, schema + batch, rows=(1, 1))) as reader:
+        with pytest.raises(iac.PackError, match=r"x\.iac: index table: column 'm': .*map"):
+            reader.read_index_table()
+        with pytest.raises(ValueError):
+            iac.read_tables(reader.package_path)
+
+
 def test_tables_without_columns_are_read(tmp_path):
     path = raw(tmp_path, pa.table({}), b"abc", slides=pa.table({}))
     with iac.PackReader(path) as reader:

@@ -1,5 +1,6 @@
 #include "iac/column_check.h"
 
+#include <algorithm>
 #include <string>
 
 #include "iac/bytes.h"
@@ -39,6 +40,12 @@ void check_views(const ArrowArrayView& view) {
               ref.offset >= 0 && ref.offset + size <= view.variadic_buffer_sizes[ref.buffer_index];
     }
     if (!valid) throw damaged_table("view outside its buffers");
+    // Whoever compares views compares all sixteen bytes.
+    const auto* rest = entry.inlined.data + (inlined ? size : NANOARROW_BINARY_VIEW_INLINE_SIZE);
+    const auto* end = entry.inlined.data + NANOARROW_BINARY_VIEW_INLINE_SIZE;
+    if (std::any_of(rest, end, [](uint8_t byte) { return byte != 0; })) {
+      throw damaged_table("short view that is not padded with zeros");
+    }
     const ArrowBufferView value = ArrowArrayViewGetBytesUnsafe(&view, i);
     const Bytes bytes = as_bytes(value.data.data, static_cast<size_t>(value.size_bytes));
     if (!inlined && std::memcmp(entry.ref.prefix, bytes.data(), 4) != 0) {
