@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import subprocess
 from pathlib import Path
 
@@ -17,7 +18,8 @@ _HERE = Path(__file__).parent
 
 
 class LibraryLoop:
-    """Rows of one pack, decoded into memory of their size that every call uses again."""
+    """Rows of one pack, decoded into memory of their size that every call uses again, and other
+    loops over as much as well: what was used just before is warmer."""
 
     def __init__(self, path: Path, rows: npt.NDArray[np.int64], sizes: list[int]) -> None:
         self._function = _compiled().library_loop
@@ -27,7 +29,7 @@ class LibraryLoop:
         offsets, lengths = native.locate(rows)
         places = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
         self._arrays = offsets + np.uint64(native.data_offset), lengths, places
-        self._out = np.zeros(int(places[-1]), np.uint8)
+        self._out = _memory(int(places[-1]))
 
     def run(self, threads: int) -> npt.NDArray[np.uint8]:
         """Reads and decodes all rows. Raises RuntimeError when one fails."""
@@ -37,6 +39,11 @@ class LibraryLoop:
         if self._function(descriptor, self._codec, count, *pointers, ctypes.c_uint(threads)):
             raise RuntimeError("the library loop could not read every record")
         return self._out
+
+
+@functools.cache
+def _memory(size: int) -> npt.NDArray[np.uint8]:
+    return np.zeros(size, np.uint8)
 
 
 def _compiled() -> ctypes.CDLL:

@@ -5,10 +5,12 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -61,6 +63,46 @@ class Thread {
   std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context_{ZSTD_createDCtx(), &ZSTD_freeDCtx};
 };
 
+// Threads that stay from one call to the next, so that starting them is not measured.
+class Team {
+ public:
+  void run(unsigned threads, const std::function<void(Thread&)>& work) {
+    {
+      const std::lock_guard lock(mutex_);
+      work_ = &work;
+      wanted_ = running_ = threads - 1;
+      while (started_ < threads - 1) {
+        std::thread([this] { help(); }).detach();
+        ++started_;
+      }
+    }
+    wake_.notify_all();
+    work(own_);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return running_ == 0; });
+  }
+
+ private:
+  void help() {
+    Thread thread;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return wanted_ > 0; });
+      --wanted_;
+      lock.unlock();
+      (*work_)(thread);
+      lock.lock();
+      if (--running_ == 0) done_.notify_one();
+    }
+  }
+
+  Thread own_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  const std::function<void(Thread&)>* work_ = nullptr;
+  unsigned started_ = 0, wanted_ = 0, running_ = 0;
+};
+
 }  // namespace
 
 // Returns the number of records that could not be read.
@@ -69,15 +111,11 @@ extern "C" uint64_t library_loop(int file, int codec, uint64_t count, const uint
                                  unsigned threads) {
   const Request request{file, static_cast<CodecId>(codec), count, offsets, lengths, places, out};
   std::atomic<uint64_t> next{0}, failed{0};
-  const auto work = [&] {
-    Thread thread;
+  static Team& team = *new Team;  // its threads wait until the process ends
+  team.run(threads, [&](Thread& thread) {
     for (uint64_t record; (record = next.fetch_add(1)) < count;) {
       if (!thread.read(request, record)) ++failed;
     }
-  };
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
+  });
   return failed;
 }

@@ -531,6 +531,14 @@ def test_maps_with_null_entries_or_keys_are_refused(tmp_path, entries):
             iac.read_tables(reader.package_path)
 
 
+def test_short_views_with_something_in_their_padding_are_refused(tmp_path):
+    stream = ipc_stream(pa.table({"view": pa.array(["abc"], pa.string_view())}))
+    damaged = stream.replace(b"\3\0\0\0abc\0", b"\3\0\0\0abcd")
+    assert damaged != stream
+    with pytest.raises(iac.PackError, match="not padded"):
+        iac.read_tables(raw(tmp_path, damaged, rows=(1, 1)))
+
+
 def test_tables_without_columns_are_read(tmp_path):
     path = raw(tmp_path, pa.table({}), b"abc", slides=pa.table({}))
     with iac.PackReader(path) as reader:
