@@ -70,7 +70,7 @@ def race(folder: Path, objects: list[bytes], codecs: list[str], rounds: int) -> 
 COLUMNS = ("codec", "writer", "workers", "ms", "peer", "loop", "peer, no crc", "loop, no crc")
 
 
-def main(rounds: int = 15) -> None:
+def main(rounds: int = 9) -> None:
     print("Times the speed of the peer's read_many_contiguous and of a plain library loop.\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

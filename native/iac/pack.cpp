@@ -9,9 +9,9 @@
 
 namespace iac {
 
-// Stored bytes fetched before they are decoded: enough for all workers, little enough to stay in
-// the cache.
-static constexpr uint64_t slab_bytes = uint64_t{8} << 20;
+// Stored bytes fetched before they are decoded: so many that threads seldom wait for each other
+// between fetching and decoding.
+static constexpr uint64_t slab_bytes = uint64_t{32} << 20;
 static constexpr size_t slab_rows = 1 << 16;
 
 // Re-throws what `body` throws with the pack's name.
