@@ -18,8 +18,21 @@ set(nanoarrow_sources
   common/array.c common/array_stream.c common/schema.c common/utils.c)
 list(TRANSFORM nanoarrow_sources PREPEND ${nanoarrow_tree}/nanoarrow/)
 
+# flatcc 0.6.2 evaluates a failed check twice, and so a damaged message of n nested types 2^n times.
+file(READ ${flatcc_tree}/src/runtime/verifier.c verifier)
+string(REPLACE "#define check_result(x) if (x) { return (x); }"
+  "#define check_result(x) do { int result_ = (x); if (result_) return result_; } while (0)"
+  mended_verifier "${verifier}")
+if(mended_verifier STREQUAL verifier)
+  message(FATAL_ERROR "flatcc's verifier.c is not the one that is mended here")
+endif()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/verifier.c CONTENT "${mended_verifier}" @ONLY)
+# Each nested type takes two levels; pyarrow writes at most 64 of them.
+set_source_files_properties(${CMAKE_BINARY_DIR}/verifier.c PROPERTIES
+  COMPILE_DEFINITIONS FLATCC_VERIFIER_MAX_LEVELS=200)
+
 add_library(nanoarrow STATIC ${nanoarrow_sources}
-  ${flatcc_tree}/src/runtime/verifier.c)
+  ${CMAKE_BINARY_DIR}/verifier.c)
 target_include_directories(nanoarrow SYSTEM PUBLIC
   ${CMAKE_BINARY_DIR}/include ${nanoarrow_tree} ${flatcc_tree}/include)
 

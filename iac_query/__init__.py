@@ -1,7 +1,7 @@
 """Query ``.iac`` packs with SQL, Polars and Arrow, and decode just the rows that were picked."""
 
 from ._decode import decode
-from ._native import FORMAT_VERSION, HEADER_BYTES, MAGIC
+from ._native import FORMAT_VERSION, HEADER_BYTES, MAGIC, __version__
 from .batch import ContiguousRecordBatch
 from .build import (
     build_pack,
@@ -40,6 +40,7 @@ __all__ = [
     "RecordFailure",
     "StaleReferenceError",
     "VariableRecordPack",
+    "__version__",
     "build_pack",
     "build_pack_data_segment",
     "build_pack_data_segment_from_file",

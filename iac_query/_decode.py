@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from . import _native
 from ._kinds import KINDS, Kind, PackKind
 from ._opening import PackOpener
-from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, checked_on_error, worker_count
+from ._options import OnError, checked_report, read_options
 from ._references import NO_STAMP, References, read_references
 from .errors import CodecError, PackError, RecordFailure, StaleReferenceError
 
@@ -40,7 +40,8 @@ def decode(
     frame, a pyarrow table or reader) or a DuckDB connection that holds a result. The struct column
     ``column`` names pack, row and stamp of each record; rows may repeat and come in any order.
     Returned is a pyarrow.Table with the payloads in a contiguous column ``into`` behind the others,
-    which are untouched. A NULL reference gives a NULL payload.
+    which are untouched. A NULL reference gives a NULL payload; without any reference the payloads
+    are large_binary, or large_string for ``as_="text"``.
 
     * ``as_``: ``"bytes"`` (large_binary), ``"text"`` (large_string), ``"vector"``
       (fixed_size_list of the pack's dtype), ``"tensor"`` (fixed_shape_tensor) or ``"stored"`` (the
@@ -61,7 +62,8 @@ def decode(
     """
     if as_ is not None and as_ not in KINDS:
         raise ValueError(f"as_ is {as_!r}, expected one of {', '.join(KINDS)}")
-    checked_on_error(on_error)
+    read_options(True, workers, verify, on_error)  # before anything is opened
+    checked_report(report)
     table = _as_table(result)
     if column not in table.column_names:
         raise KeyError(f"no column {column!r}, there are {table.column_names}")
@@ -70,7 +72,7 @@ def decode(
     if on_error == "null" and f"{into}_error" in table.column_names:
         raise ValueError(f"there is a column '{into}_error' already, pass another name as into=")
     references = read_references(table[column])
-    decoding = _Decoding(references, as_, worker_count(workers), on_error, verify)
+    decoding = _Decoding(references, as_, workers, on_error, verify)
     payload = decoding.run(PackOpener(packs, storage))
 
     failures = sorted(decoding.failures, key=lambda failure: failure.position)
@@ -85,7 +87,7 @@ def decode(
     if on_error == "skip" and failures:
         kept = np.ones(len(references), dtype=bool)
         kept[[failure.position for failure in failures]] = False
-        return table.filter(pa.array(kept))
+        return _keep(table, kept, into)
     return table
 
 
@@ -107,7 +109,7 @@ def _as_table(result: Any) -> pa.Table:
 class _Decoding:
     references: References
     as_: Kind | None
-    workers: int
+    workers: int | None
     on_error: OnError
     verify: bool
     failures: list[RecordFailure] = field(default_factory=list)
@@ -160,15 +162,9 @@ class _Decoding:
     def _read(
         self, pack: _native.Pack, kind: PackKind, positions: npt.NDArray[np.int64]
     ) -> pa.Array:
-        batch = pack.read(
-            self.references.row[positions],
-            kind.decodes,
-            self.workers,
-            self.verify,
-            "raise" if self.on_error == "raise" else "null",
-            MAX_RECORD_BYTES,
-            MAX_BATCH_BYTES,
-        )
+        on_error = "raise" if self.on_error == "raise" else "null"
+        options = read_options(kind.decodes, self.workers, self.verify, on_error)
+        batch = pack.read(self.references.row[positions], *options)
         for at, error in batch.failures:
             self._fail(positions[at : at + 1], pack.path, error)
         array = kind.column(batch)
@@ -185,11 +181,9 @@ class _Decoding:
         valid = np.asarray(array.is_valid())
         payloads = array.view(pa.large_binary())
         for at in np.flatnonzero(valid).tolist():
-            try:
-                payloads[at].as_py().decode("utf-8")
-            except UnicodeDecodeError as cause:
+            if not _is_utf8(payloads[at].as_py()):
                 row = int(self.references.row[positions[at]])
-                error = CodecError(f"{path}: row {row}: payload is not UTF-8: {cause.reason}")
+                error = CodecError(f"{path}: row {row}: payload is not UTF-8, use as_='bytes'")
                 error.pack, error.row = path, row
                 self._fail(positions[at : at + 1], path, error)
                 valid[at] = False
@@ -213,6 +207,23 @@ class _Decoding:
         source[positions] = np.arange(len(positions))
         indices = pa.array(source, mask=source < 0)
         return pa.chunked_array([_concat(columns).take(indices)])
+
+
+def _keep(table: pa.Table, kept: npt.NDArray[np.bool_], contiguous: str) -> pa.Table:
+    """The rows that are kept, one column in one piece. pyarrow cannot filter every type."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], kept, [False]]).astype(np.int8)))
+    runs = [table.slice(start, end - start) for start, end in edges.reshape(-1, 2).tolist()]
+    rows = pa.concat_tables(runs) if runs else table.slice(0, 0)
+    at = rows.schema.get_field_index(contiguous)
+    return rows.set_column(at, rows.field(at), rows.column(at).combine_chunks())
+
+
+def _is_utf8(payload: bytes) -> bool:
+    try:
+        payload.decode("utf-8")
+    except UnicodeDecodeError:  # holds the payload, so it must not become another error's context
+        return False
+    return True
 
 
 def _concat(columns: list[pa.Array]) -> pa.Array:

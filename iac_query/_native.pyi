@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer as BytesLike
 
+__version__: str
 MAGIC: bytes
 FORMAT_VERSION: int
 HEADER_BYTES: int

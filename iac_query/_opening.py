@@ -23,7 +23,10 @@ class PackOpener:
         self._allowed: list[str] | None = None
         if packs is not None:
             listed = [packs] if isinstance(packs, str | os.PathLike) else packs
-            self._allowed = [_real(os.fsdecode(path)) for path in listed]
+            paths = [os.fsdecode(path) for path in listed]
+            if not all(paths):
+                raise ValueError("packs holds an empty path, write '.' for the current folder")
+            self._allowed = [_real(path) for path in paths]
 
     def open(self, path: str) -> _native.Pack:
         """The pack at a path or URL. Raises PackError when it may not be opened or is none."""
@@ -31,6 +34,8 @@ class PackOpener:
             raise _refused(path, "is not a path, it has a NUL in it")
         if self._allowed is not None:
             real = _real(path)
+            if _is_url(path) and ".." in path.split("/"):
+                raise _refused(path, "goes up with '..', which packs= does not allow")
             inside = (
                 real == one or real.startswith(f"{one.rstrip('/')}/") for one in self._allowed
             )

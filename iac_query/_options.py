@@ -5,10 +5,13 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .errors import RecordFailure
 
 PathLike = str | os.PathLike[str]
 
@@ -39,6 +42,37 @@ def checked_on_error(on_error: str) -> None:
     """Raises ValueError for a rule that does not exist."""
     if on_error not in ("raise", "null", "skip"):
         raise ValueError(f"on_error is {on_error!r}, expected 'raise', 'null' or 'skip'")
+
+
+def checked_report(report: list[RecordFailure] | None) -> None:
+    """Raises TypeError for what failures cannot be added to."""
+    if report is not None and not hasattr(report, "extend"):
+        raise TypeError(f"report is {report!r}, expected a list")
+
+
+def read_options(
+    decode: bool,
+    workers: int | None = None,
+    verify: bool = True,
+    on_error: str = "raise",
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
+) -> tuple[bool, int, bool, str, int, int]:
+    """Options of a read as the core takes them, checked."""
+    checked_on_error(on_error)
+    if not isinstance(verify, bool | np.bool_):
+        raise TypeError(f"verify is {verify!r}, expected a bool")
+    limits = []
+    for name, limit in (
+        ("max_record_bytes", max_record_bytes),
+        ("max_batch_bytes", max_batch_bytes),
+    ):
+        if isinstance(limit, bool) or not hasattr(limit, "__index__"):
+            raise TypeError(f"{name} is {limit!r}, expected an int")
+        if not 0 <= limit.__index__() < 1 << 63:
+            raise ValueError(f"{name} is {limit}, expected 0 or more")
+        limits.append(limit.__index__())
+    return decode, worker_count(workers), bool(verify), on_error, limits[0], limits[1]
 
 
 def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:

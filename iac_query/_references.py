@@ -30,7 +30,7 @@ def read_references(column: pa.ChunkedArray) -> References:
     """References from a struct column with ``pack`` (any string type) and ``row`` (any integer),
     and perhaps ``stamp``, in any order.
 
-    Raises TypeError for another column, ValueError for rows below 0.
+    Raises TypeError for another column.
     """
     if not pa.types.is_struct(column.type):
         raise TypeError(f"record column is {column.type}, expected a struct of pack and row")

@@ -43,6 +43,8 @@ def normalised(table: pa.Table) -> pa.Table:
 
 def _plain_type(type: pa.DataType) -> pa.DataType:
     types = pa.types
+    if types.is_fixed_size_binary(type) and type.byte_width == 0:
+        raise ValueError("columns of fixed-size binary without bytes cannot be stored")
     if types.is_string_view(type):
         return pa.string()
     if types.is_binary_view(type):

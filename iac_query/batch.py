@@ -126,11 +126,16 @@ class ContiguousRecordBatch:
         """The records as an Arrow array over the same memory.
 
         ``type`` is ``pa.large_binary()`` (the default) or ``pa.large_string()``, whose text is not
-        checked here.
+        checked here. Raises TypeError for any other.
         """
+        type = type or pa.large_binary()
+        if type not in (pa.large_binary(), pa.large_string()):
+            raise TypeError(
+                f"type is {type}, expected large_binary or large_string: cast the array"
+            )
         validity = None if self._validity is None else pa.py_buffer(self._validity)
         buffers = [validity, pa.py_buffer(self._offsets), pa.py_buffer(self._data)]
-        return pa.Array.from_buffers(type or pa.large_binary(), self.record_count, buffers)
+        return pa.Array.from_buffers(type, self.record_count, buffers)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         return self.to_arrow().__arrow_c_array__(requested_schema)

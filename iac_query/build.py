@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -24,8 +23,9 @@ __all__ = [
     "build_pack_streaming",
 ]
 
-#: Payloads handed to the core at a time, and objects encoded at a time per worker.
-_BLOCK = 256
+#: Payloads handed to the core, and objects encoded, at a time: so many, or so many bytes.
+_BLOCK_ITEMS = 256
+_BLOCK_BYTES = 16 << 20
 
 #: Bytes copied at a time.
 _COPY_BYTES = 8 << 20
@@ -75,7 +75,7 @@ def build_pack_streaming(
     index_table = _with_layout(_table(index_table, "index_table"))
 
     def fill(writer: _native.Writer) -> pa.Table:
-        for block in _blocks(payloads, _BLOCK):
+        for block in _blocks(payloads):
             writer.append(block)
         written = len(writer.offsets)
         if written != index_table.num_rows:
@@ -251,7 +251,7 @@ def _write(
     if not isinstance(header_json, Mapping):
         raise TypeError(f"header_json is {type(header_json)}, expected a dict")
     writer = _native.Writer(
-        os.fsencode(output_path),
+        os.fsencode(os.path.abspath(os.fsdecode(output_path))),
         overwrite,
         json.dumps(dict(header_json), allow_nan=False),
         len(slides),
@@ -298,12 +298,27 @@ def _with_layout(table: pa.Table, writer: _native.Writer | None = None) -> pa.Ta
     return table
 
 
-def _blocks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while block := list(itertools.islice(iterator, size)):
+def _blocks(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """The items in lists of bounded size. What an iterator may use again comes by itself."""
+    kept = isinstance(items, Sequence)
+    block: list[Any] = []
+    size = 0
+    for item in items:
+        block.append(item)
+        size += len(item) if isinstance(item, bytes) else getattr(item, "nbytes", 0)
+        reusable = not (kept or isinstance(item, bytes))
+        if reusable or len(block) == _BLOCK_ITEMS or size >= _BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
         yield block
 
 
 def _encoded(codec: Codec, objects: Iterable[Any], workers: int | None) -> Iterator[bytes]:
-    for block in _blocks(objects, _BLOCK):
-        yield from codec.encode_many(block, workers)
+    first = 0
+    for block in _blocks(objects):
+        try:
+            yield from codec.encode_many(block, workers)
+        except TypeError as error:
+            raise TypeError(f"objects from {first} on: {error}") from error
+        first += len(block)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, PathLike, row_array, worker_count
+from ._options import PathLike, read_options, row_array
 from ._record_pack import RecordPack
 from .build import build_fixed
 from .errors import PackError
@@ -43,14 +43,12 @@ class FixedRecordPack(RecordPack):
     def read_matrix(self, rows: Iterable[int], workers: int | None = None) -> npt.NDArray[Any]:
         """Records as one writable array of shape (len(rows), dim) and the pack's dtype."""
         rows = row_array(rows, len(self._reader))
-        batch = self._reader.native.read(
-            rows, False, worker_count(workers), True, "raise", MAX_RECORD_BYTES, MAX_BATCH_BYTES
-        )
+        batch = self._reader.native.read(rows, *read_options(False, workers))
         values = np.frombuffer(batch.take_data(), dtype=self.dtype)
         return values.reshape(len(rows), self.dim)
 
     def __repr__(self) -> str:
-        shape = f"{len(self):,} x {self.dim} {self.dtype.name}"
+        shape = f"{self.header['num_records']:,} x {self.dim} {self.dtype.name}"
         return f"<{type(self).__name__}({str(self._reader.package_path)!r}): {shape}>"
 
 

@@ -18,9 +18,10 @@ from ._options import (
     MAX_RECORD_BYTES,
     OnError,
     PathLike,
+    checked_report,
+    read_options,
     row_array,
     row_number,
-    worker_count,
 )
 from .batch import ContiguousRecordBatch
 from .errors import PackError, RecordFailure
@@ -91,6 +92,8 @@ class PackReader:
         return self._table("index", columns)
 
     def _table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        if isinstance(columns, str):
+            raise TypeError(f"columns is {columns!r}, expected a list of names")
         capsule = self.native.table(name, None if columns is None else list(columns))
         try:
             return pa.RecordBatchReader._import_from_c_capsule(capsule).read_all()
@@ -130,15 +133,9 @@ class PackReader:
 
         Options as :meth:`VariableRecordPack.read_many_contiguous`.
         """
-        batch = self.native.read(
-            row_array(rows, len(self)),
-            False,
-            worker_count(workers),
-            verify,
-            on_error,
-            MAX_RECORD_BYTES,
-            max_batch_bytes,
-        )
+        checked_report(report)
+        options = read_options(False, workers, verify, on_error, max_batch_bytes=max_batch_bytes)
+        batch = self.native.read(row_array(rows, len(self)), *options)
         return ContiguousRecordBatch.from_native(batch, on_error, report)
 
     def read_payload_views(self, rows: Iterable[int]) -> list[memoryview]:

@@ -13,9 +13,10 @@ from ._options import (
     OnError,
     PathLike,
     checked_on_error,
+    checked_report,
+    read_options,
     row_array,
     row_number,
-    worker_count,
 )
 from ._record_pack import RecordPack
 from .batch import ContiguousRecordBatch
@@ -96,6 +97,7 @@ class VariableRecordPack(RecordPack):
         report: list[RecordFailure] | None,
     ) -> list[Any]:
         checked_on_error(on_error)
+        checked_report(report)
         rows = row_array(rows, len(self._reader))
         stored = self._reader.read_payloads_contiguous(
             rows,
@@ -153,15 +155,9 @@ class VariableRecordPack(RecordPack):
         """
         if is_registered(self.header.get("codec")):
             return self._decode_contiguous(rows, workers, verify, on_error, report)
-        batch = self._reader.native.read(
-            row_array(rows, len(self._reader)),
-            True,
-            worker_count(workers),
-            verify,
-            on_error,
-            max_record_bytes,
-            max_batch_bytes,
-        )
+        checked_report(report)
+        options = read_options(True, workers, verify, on_error, max_record_bytes, max_batch_bytes)
+        batch = self._reader.native.read(row_array(rows, len(self._reader)), *options)
         return ContiguousRecordBatch.from_native(batch, on_error, report)
 
     def _decode_contiguous(

@@ -245,3 +245,9 @@ def test_batches_pickle_with_validity_and_errors(damaged):
         assert again.errors[0].error.pack == batch.errors[0].pack
         if on_error == "skip":
             assert again.positions.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("type", [pa.string(), pa.int64(), pa.string_view()])
+def test_an_arrow_type_of_another_layout_is_refused(type):
+    with pytest.raises(TypeError, match="expected large_binary or large_string"):
+        iac.ContiguousRecordBatch(b"ab", [0, 1, 2]).to_arrow(type)

@@ -791,3 +791,60 @@ def test_wrong_workers_are_refused_before_anything_is_written(tmp_path, workers)
             workers=workers,
         )
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_an_iterator_may_use_one_buffer_again(tmp_path, kind):
+    def payloads():
+        buffer = bytearray(4)
+        for number in range(600):
+            buffer[:] = number.to_bytes(4, "little")
+            yield buffer if kind is bytearray else memoryview(buffer)
+
+    expected = [number.to_bytes(4, "little") for number in range(600)]
+    iac.build_pack_streaming(tmp_path / "a.iac", {}, slide_table(), item_table(600), payloads())
+    assert list(iac.iter_payloads(tmp_path / "a.iac")) == expected
+    iac.VariableRecordPack.build(
+        tmp_path / "b.iac",
+        payload_type="x",
+        slide_table=slide_table(),
+        index_table=item_table(600),
+        objects=payloads(),
+        codec="zstd",
+        streaming=True,
+    )
+    assert iac.VariableRecordPack(tmp_path / "b.iac").read_many(range(600)) == expected
+
+
+def test_a_record_that_is_no_bytes_is_named(tmp_path):
+    payloads = [b"x"] * 299 + [None]
+    with pytest.raises(TypeError, match=r"item 299: .*NoneType"):
+        iac.build_pack(tmp_path / "x.iac", {}, slide_table(), item_table(300), payloads)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_relative_path_holds_while_the_folder_changes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def payloads():
+        os.chdir("/")
+        yield b"x"
+
+    iac.build_pack_streaming("x.iac", {}, slide_table(), item_table(1), payloads())
+    assert [path.name for path in tmp_path.iterdir()] == ["x.iac"]
+
+
+def test_what_cannot_be_read_back_is_refused(tmp_path):
+    index = pa.table({"empty": pa.array([b""], pa.binary(0))})
+    with pytest.raises(ValueError, match="without bytes"):
+        iac.build_pack(tmp_path / "x.iac", {}, slide_table(), index, [b"x"])
+
+
+@pytest.mark.parametrize("depth", [47, 48, 60])
+def test_deeply_nested_columns_are_read_back(tmp_path, depth):
+    type = pa.int32()
+    for _ in range(depth):
+        type = pa.list_(type)
+    index = pa.table({"nested": pa.nulls(3, type)})
+    iac.build_pack(tmp_path / "x.iac", {}, slide_table(), index, [b"x"] * 3)
+    assert iac.PackReader(tmp_path / "x.iac").index_table["nested"].null_count == 3

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import pickle
+import subprocess
+import sys
 import zlib
 
 import brotli
@@ -11,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from iatro import iac as peer
-from packs import flip_payload, item_table, payloads_of, slide_table, write_encoded
+from packs import flip_payload, item_table, payloads_of, slide_table, write_encoded, write_pack
 
 import iac_query as iac
 from iac_query import Codec
@@ -439,3 +441,27 @@ def test_a_pack_of_an_unknown_codec_still_gives_its_stored_bytes(tmp_path, name)
     ):
         with pytest.raises(iac.CodecError, match="unknown codec"):
             use()
+
+
+@pytest.mark.parametrize("codec", ["zstd", "brotli"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_batch_of_bombs_takes_no_more_memory_than_the_batch_may(tmp_path, codec, workers):
+    if codec == "brotli":
+        bomb = Codec.create("brotli", quality=5).encode(bytes(64 << 20))
+    else:  # a frame that does not tell its size
+        writer = zstandard.ZstdCompressor(level=1, write_content_size=False).compressobj()
+        bomb = writer.compress(bytes(64 << 20)) + writer.flush()
+    path = write_pack(tmp_path / "x.iac", [bomb] * 24, codec=codec)
+    script = f"""
+import resource, iac_query
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    iac_query.VariableRecordPack({str(path)!r}).read_many_contiguous(
+        range(24), workers={workers}, max_batch_bytes=1 << 20
+    )
+except ValueError as error:
+    assert "max_batch_bytes" in str(error), error
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) < 64 << 10  # KiB: less than one of the bombs

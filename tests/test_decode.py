@@ -1,10 +1,13 @@
 """Record references to payloads, from any table that Arrow knows."""
 
 import os
+import zlib
 
+import fsspec
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from packs import (
@@ -391,15 +394,27 @@ def test_a_reference_to_a_pack_that_changed_is_stale(packs):
     assert "has changed" in decoded["payload_error"][0].as_py()
 
 
-def test_a_fixed_pack_is_stamped_by_its_header(tmp_path):
-    import zlib
+def test_a_fixed_pack_is_stamped_by_header_and_tables(tmp_path):
+    path = tmp_path / "m.iac"
 
-    path = str(write_matrix(tmp_path / "m.iac", np.eye(3)))
-    raw = (tmp_path / "m.iac").read_bytes()
-    stamp = zlib.crc32(raw[16 : 16 + int.from_bytes(raw[8:12], "little")])
-    record = references([path], [1], [stamp])
+    def write(ids, matrix):
+        iac.FixedRecordPack.build(
+            path,
+            payload_type="features",
+            slide_table=slide_table(),
+            index_table=pa.table({"tile_id": ids}),
+            matrix=matrix,
+            overwrite=True,
+        )
+
+    write(["a", "b", "c"], np.eye(3))
+    raw = path.read_bytes()
+    header = iac.read_header(path)
+    text = raw[16 : 16 + int.from_bytes(raw[8:12], "little")]
+    stamp = zlib.crc32(raw[65536 : header["data_offset"]], zlib.crc32(text))
+    record = references([str(path)], [1], [stamp])
     assert iac.decode(table_of(record))["payload"].to_pylist() == [[0, 1, 0]]
-    write_matrix(tmp_path / "m.iac", np.eye(4))
+    write(["c", "b", "a"], np.eye(3))  # the same header, other rows
     with pytest.raises(iac.StaleReferenceError):
         iac.decode(table_of(record))
 
@@ -629,3 +644,58 @@ def test_many_packs_are_decoded_in_one_call(tmp_path):
     record = references([paths[i] for i in order], [0] * count)
     expected = [str(i).encode() for i in order]
     assert iac.decode(table_of(record))["payload"].to_pylist() == expected
+
+
+def test_skip_keeps_columns_of_types_that_pyarrow_cannot_filter(packs):
+    path = next(iter(packs))
+    record = references([path] * 4, [0, ROWS, 2, ROWS])
+    columns = {
+        "view": pa.array(["a", "b", "c", "d"], pa.string_view()),
+        "runs": pc.run_end_encode(pa.array([1, 1, 2, 2])),
+        "views": pa.array([["a"], [], ["c"], None], pa.list_(pa.string_view())),
+    }
+    decoded = iac.decode(table_of(record, **columns), on_error="skip")
+    assert decoded["view"].to_pylist() == ["a", "c"]
+    assert decoded["runs"].to_pylist() == [1, 2]
+    assert decoded["views"].to_pylist() == [["a"], ["c"]]
+    assert decoded["payload"].to_pylist() == [packs[path][0], packs[path][2]]
+    assert decoded["payload"].num_chunks == 1
+
+
+def test_text_that_is_not_utf8_does_not_leak_into_the_error(tmp_path):
+    path = write_encoded(tmp_path / "x.iac", [b"SECRET \xff"], "zstd")
+    with pytest.raises(iac.CodecError, match="row 0: payload is not UTF-8") as raised:
+        iac.decode(table_of(references([str(path)], [0])), as_="text")
+    assert raised.value.__context__ is None
+    assert "SECRET" not in str(raised.value)
+
+
+def test_urls_are_opened_by_the_storage_that_is_given(packs):
+    storage = fsspec.filesystem("memory")
+    path, objects = next(iter(packs.items()))
+    with open(path, "rb") as file:
+        storage.pipe("/cohort/x.iac", file.read())
+        storage.pipe("/secret/x.iac", file.read())
+    record = references(["memory://cohort/x.iac"] * 2, [3, 1])
+    decoded = iac.decode(table_of(record), storage=storage, packs="memory://cohort")
+    assert decoded["payload"].to_pylist() == [objects[3], objects[1]]
+    for url, reason in {
+        "memory://cohort/../secret/x.iac": r"goes up",
+        "memory://secret/x.iac": "not among the packs",
+    }.items():
+        with pytest.raises(iac.PackError, match=reason):
+            iac.decode(table_of(references([url], [0])), storage=storage, packs="memory://cohort")
+    with pytest.raises(iac.PackError, match="storage given"):
+        iac.decode(table_of(references(["s3://x/y.iac"], [0])), storage=storage)
+    with pytest.raises(ValueError, match="empty path"):
+        iac.decode(table_of(record), packs=[""])
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [({"verify": "no"}, "verify"), ({"report": True}, "report"), ({"workers": 0}, "workers")],
+)
+def test_options_of_another_type_are_named(packs, option, error):
+    record = references([next(iter(packs))], [0])
+    with pytest.raises((TypeError, ValueError), match=error):
+        iac.decode(table_of(record), **option)

@@ -221,14 +221,14 @@ class BatchDecoder::Round {
 
   void decode_rows(size_t chunk) {
     thread_local Scratch scratch;
-    scratch.restart(limit());
+    scratch.restart();
     uint64_t place = ends_[chunk].load(std::memory_order_acquire);
     if (abandoned_) return;
     const bool end_is_known = ends_[chunk + 1].load(std::memory_order_relaxed) != not_yet;
     size_t row = begin(chunk);
     if (place != not_yet) row = decode_in_place(row, end(chunk), end_is_known, place);
     for (; row < end(chunk); ++row) {
-      lengths_[row] = decode_row(row, scratch).value_or(0);
+      lengths_[row] = decode_aside(row, scratch);
       scratch.advance(lengths_[row]);
     }
     if (place == not_yet) {
@@ -263,6 +263,21 @@ class BatchDecoder::Round {
       place += lengths_[row] + holes_[row];
     }
     return row;
+  }
+
+  // Decodes a row to scratch memory, of which all threads together take no more than the batch may.
+  uint64_t decode_aside(size_t row, Scratch& scratch) {
+    const uint64_t taken = batch_.used_ + aside_.load(std::memory_order_relaxed);
+    const uint64_t left = batch_.limits_.batch_bytes - std::min(taken, batch_.limits_.batch_bytes);
+    scratch.limit_record(std::min(limit(), left));
+    const auto length = decode_row(row, scratch, true);
+    if (length.has_value()) {
+      aside_ += *length;
+    } else if (!failures_.at(first_ + row)) {
+      if (left < limit()) check_batch(UINT64_MAX);
+      failures_.add(first_ + row, too_large(limit()));
+    }
+    return length.value_or(0);
   }
 
   // The decoded length. Nothing when the row failed, or when the target was too small and
@@ -317,6 +332,7 @@ class BatchDecoder::Round {
   uint64_t payload_bytes_ = 0;
   size_t chunk_rows_ = 1, chunks_ = 0;
   std::vector<std::atomic<uint64_t>> ends_;
+  std::atomic<uint64_t> aside_{0};  // bytes decoded to scratch memory
   std::atomic<bool> has_holes_{false};
   std::atomic<bool> abandoned_{false};
   std::mutex mutex_;  // of the two below

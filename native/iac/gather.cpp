@@ -74,7 +74,7 @@ Plan make_plan(std::span<const Span> spans) {
     const Span& span = spans[plan.order[i].position];
     const bool joins = i > plan.cuts.back() && (plan.copies || span.offset >= end) &&
                        span.offset <= end + max_gap &&
-                       span.offset + span.length - start <= max_group;
+                       std::max(end, span.offset + span.length) - start <= max_group;
     if (!joins) {
       if (i > 0) plan.cuts.push_back(i);
       start = span.offset;
@@ -110,7 +110,7 @@ void read_pieces(const GatherRequest& request, std::span<const Item> group) {
 
 // Reads a group in one piece and copies its spans, which may overlap, into their places.
 void read_and_copy(const GatherRequest& request, std::span<const Item> group) {
-  thread_local std::vector<std::byte> piece(max_group);
+  thread_local std::vector<std::byte> piece(max_group);  // what make_plan joins
   const uint64_t start = group.front().offset;
   uint64_t end = start;
   for (const auto& [offset, position] : group) {
@@ -154,9 +154,9 @@ void fetch(const GatherRequest& request, std::span<const Item> group, bool copie
 void check(const Span& span, Bytes record) {
   const uint32_t found = crc32(record);
   if (found == span.crc32) return;
-  throw Error(Error::Kind::checksum,
-              "stored bytes are damaged: their crc32 is " + hex(found) + ", the index says " +
-                  hex(span.crc32) + "; restore the pack, or pass verify=False to read them anyway");
+  throw Error(Error::Kind::checksum, "stored bytes are damaged: their crc32 is " + hex(found) +
+                                         ", the index says " + hex(span.crc32) +
+                                         "; restore the pack, or read it without verification");
 }
 
 void gather(const GatherRequest& request, size_t first, Failures& failures) {

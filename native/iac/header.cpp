@@ -163,6 +163,7 @@ Header Header::read(const Source& source) {
     header.payload_type = type->get<std::string>();
   }
   header.codec = codec_spec(fields, "codec", "codec_params");
+  header.names_codec = fields.contains("codec");
   header.record_codecs = read_record_codecs(fields);
   header.fixed = read_fixed_shape(fields);
   return header;

@@ -45,6 +45,7 @@ struct Header {
   uint64_t num_records = 0;
   std::string payload_type;  // empty when the header has none
   CodecSpec codec;
+  bool names_codec = false;                // `codec` is in the header, not the default
   std::vector<RecordCodec> record_codecs;  // empty: every record has `codec`
   std::optional<FixedShape> fixed;
 

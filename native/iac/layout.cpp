@@ -36,9 +36,9 @@ Layout::Layout(std::shared_ptr<const Table> index, const Header& header)
   length_ = find("length", {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
   crc32_ = find("crc32", {NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
   if (!header.record_codecs.empty()) {
-    codec_id_ =
-        find("codec_id", {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_INT8, NANOARROW_TYPE_UINT16,
-                          NANOARROW_TYPE_INT16, NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32});
+    codec_id_ = find("codec_id", {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_INT8, NANOARROW_TYPE_UINT16,
+                                  NANOARROW_TYPE_INT16, NANOARROW_TYPE_UINT32, NANOARROW_TYPE_INT32,
+                                  NANOARROW_TYPE_UINT64, NANOARROW_TYPE_INT64});
     record_codecs_ = header.record_codecs;
     if (record_codecs_.size() >= unknown_codec) {
       throw Error(Error::Kind::pack, "header field record_codecs has more than 254 codecs");
@@ -94,7 +94,7 @@ void Layout::load(int64_t first_block, int64_t count, Blocks& out) const {
   fill(offset_, &Block::offset, same);
   fill(length_, &Block::length, narrow);
   fill(crc32_, &Block::crc32, narrow);
-  // At most 32 bits wide, so that zero extension leaves room for the sign.
+  // Values come zero-extended, signed ones get their sign back.
   const size_t unused = codec_id_.is_signed ? 64 - codec_id_.width * 8 : 0;
   fill(codec_id_, &Block::codec, [this, unused](uint64_t id) {
     return codec_position(static_cast<int64_t>(id << unused) >> unused);

@@ -13,6 +13,8 @@ namespace iac {
 // between fetching and decoding.
 static constexpr uint64_t slab_bytes = uint64_t{32} << 20;
 static constexpr size_t slab_rows = 1 << 16;
+// Bytes of the tables read at a time for a pack's stamp.
+static constexpr size_t stamp_read_bytes = size_t{1} << 20;
 
 // Re-throws what `body` throws with the pack's name.
 template <class Body>
@@ -40,10 +42,13 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std
   in_pack(pack->path_, [&] {
     Header& header = pack->header_;
     header = Header::read(*pack->source_);
-    pack->header_stamp_ = crc32(as_bytes(header.text.data(), header.text.size()));
     pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
     pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
     pack->layout_ = std::make_unique<Layout>(pack->index_, header);
+    const bool unassigned = !header.record_codecs.empty() && !pack->layout_->has_codec_ids();
+    if (unassigned && !header.names_codec) {
+      header.codec.name = "one of record_codecs, without a codec_id column to say which";
+    }
   });
   // A codec that this build does not have is an error when it is needed, stored bytes are not.
   const auto add_decoder = [&](const CodecSpec& spec) {
@@ -146,13 +151,33 @@ void Pack::read_one(int64_t row, const Span& span, bool verify, MutableBytes out
   });
 }
 
+uint32_t Pack::pack_stamp() const {
+  constexpr uint64_t known = uint64_t{1} << 32;  // beside a crc32, so that none looks unknown
+  if (const uint64_t stamp = pack_stamp_.load(std::memory_order_relaxed); stamp != 0) {
+    return static_cast<uint32_t>(stamp);
+  }
+  uint32_t stamp = crc32(as_bytes(header_.text.data(), header_.text.size()));
+  std::vector<std::byte> chunk(stamp_read_bytes);
+  const uint64_t end = header_.index_table.offset + header_.index_table.length;
+  for (uint64_t at = header_.slide_table.offset; at < end; at += chunk.size()) {
+    chunk.resize(std::min<uint64_t>(chunk.size(), end - at));
+    source_->read_at(at, chunk);
+    stamp = crc32(chunk, stamp);
+  }
+  pack_stamp_.store(known | stamp, std::memory_order_relaxed);
+  return stamp;
+}
+
 std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
-  std::vector<uint32_t> stamps(rows.size(), header_stamp_);
+  std::vector<uint32_t> stamps(rows.size());
   in_pack(path_, [&] {
     for (const int64_t row : rows) {
       if (row < 0 || row >= num_records()) throw out_of_range(row, num_records()).at(row);
     }
-    if (!layout_->has_crc32()) return;
+    if (!layout_->has_crc32()) {
+      std::fill(stamps.begin(), stamps.end(), pack_stamp());
+      return;
+    }
     const auto spans = layout_->spans(rows);
     for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
   });

@@ -1,6 +1,7 @@
 // An open pack: its header, its two tables, and its records, by row.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,8 @@ class Pack {
   // Whether stored bytes are what decoding would give.
   bool stored_as_is() const { return !layout_->has_codec_ids() && header_.codec.name == "none"; }
 
-  // What tells this version of a row from another's: its crc32, or the header's where it has none.
-  // Throws Error(index) for a row that the pack does not have.
+  // What tells this version of a row from another's: its crc32, or, where records have none, the
+  // crc32 of header and tables together, which the first call reads.
   std::vector<uint32_t> stamps(std::span<const int64_t> rows) const;
 
   // Where rows are stored, from the start of the data segment. Throws on the first that is not
@@ -71,13 +72,14 @@ class Pack {
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
   Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;
+  uint32_t pack_stamp() const;
 
   std::shared_ptr<const Source> source_;
   std::string path_;
   Header header_;
   std::shared_ptr<const Table> slides_, index_;
   std::unique_ptr<const Layout> layout_;
-  uint32_t header_stamp_ = 0;
+  mutable std::atomic<uint64_t> pack_stamp_{0};         // 0: not computed yet
   std::vector<std::shared_ptr<const Codec>> decoders_;  // as record_codecs, or the one codec
 };
 

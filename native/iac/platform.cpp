@@ -106,7 +106,7 @@ int rename_new(const std::string& from, const std::string& to) {
 
 int sync_directory(const std::string& directory) {
   const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno;
+  if (fd < 0) return errno == EACCES ? 0 : errno;  // a drop box, which can be written but not read
   const int failed = fsync(fd) == 0 ? 0 : errno;
   close(fd);
   // Some network file systems cannot sync a directory; the rename is as durable as they make it.

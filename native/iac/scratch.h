@@ -12,10 +12,12 @@ class Scratch final : public Target {
  public:
   Scratch() : Target(nullptr, 0) {}
 
-  // Forgets what was written. A record may take at most `record_limit` bytes from here on.
-  void restart(uint64_t record_limit) {
-    used_ = 0;
-    limit_ = record_limit;
+  // Forgets what was written.
+  void restart() { used_ = 0; }
+
+  // The next record may take at most `limit` bytes.
+  void limit_record(uint64_t limit) {
+    limit_ = limit;
     point();
   }
 

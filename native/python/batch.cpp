@@ -19,10 +19,16 @@ BufferView::~BufferView() {
   if (view_.obj != nullptr) PyBuffer_Release(&view_);
 }
 
-std::vector<BufferView> hold(const py::list& objects) {
+std::vector<BufferView> hold(const py::list& objects, size_t first) {
   std::vector<BufferView> views;
   views.reserve(objects.size());
-  for (const py::handle object : objects) views.emplace_back(object);
+  for (const py::handle object : objects) {
+    try {
+      views.emplace_back(object);
+    } catch (const py::type_error& error) {
+      throw py::type_error("item " + std::to_string(first + views.size()) + ": " + error.what());
+    }
+  }
   return views;
 }
 

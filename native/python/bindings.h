@@ -47,7 +47,8 @@ class BufferView {
   Py_buffer view_{};
 };
 
-std::vector<BufferView> hold(const py::list& objects);
+// The memory of all of them. An error names the item, counted from `first`.
+std::vector<BufferView> hold(const py::list& objects, size_t first = 0);
 
 // Python bytes holding a copy.
 inline py::bytes to_bytes(Bytes data) {

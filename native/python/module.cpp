@@ -13,6 +13,7 @@ PYBIND11_MODULE(_native, module) {
   bind_codec(module);
   bind_pack(module);
   bind_writer(module);
+  module.attr("__version__") = IAC_VERSION;
   module.attr("MAGIC") = py::bytes(iac::magic.data(), iac::magic.size());
   module.attr("FORMAT_VERSION") = iac::format_version;
   module.attr("HEADER_BYTES") = iac::header_bytes;

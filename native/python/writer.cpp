@@ -16,7 +16,7 @@ static std::unique_ptr<Writer> make(const std::string& path, bool overwrite,
 
 // Writes without the GIL.
 static void append(Writer& writer, const py::list& payloads) {
-  const auto views = hold(payloads);
+  const auto views = hold(payloads, writer.offsets().size());
   const py::gil_scoped_release release;
   for (const BufferView& view : views) writer.append(view.bytes());
 }

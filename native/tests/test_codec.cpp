@@ -15,7 +15,8 @@ namespace {
 std::optional<std::string> decoded(const Codec& codec, std::string_view payload,
                                    uint64_t limit = uint64_t{1} << 30) {
   Scratch scratch;
-  scratch.restart(limit);
+  scratch.restart();
+  scratch.limit_record(limit);
   // A bound is made room for before, as far as the limit goes.
   scratch.grow(std::min(codec.decoded_size(bytes_of(payload)).bytes, limit));
   const auto size = codec.decode(bytes_of(payload), scratch);

@@ -167,3 +167,18 @@ TEST_CASE("bytes that differ from their crc32 fail unless nobody asks") {
   for (Span& span : spans) span.has_crc32 = false;
   CHECK(gather_all(source, {0, data.size()}, spans).failures.empty());
 }
+
+TEST_CASE("short records behind one that is longer than a read stay within their memory") {
+  std::string data(300000, 'x');
+  for (size_t i = 0; i < 400; ++i) data += "abc";
+  const MemorySource source(data);
+  std::vector<Span> spans{span_of(data, 0, 300000), span_of(data, 0, 0), span_of(data, 1000, 20)};
+  for (size_t i = 0; i < 400; ++i) spans.push_back(span_of(data, 300000 + 3 * i, 3));
+  for (int round = 0; round < 20; ++round) {
+    const Gathered gathered = gather_all(source, {0, data.size()}, spans);
+    REQUIRE(gathered.failures.empty());
+    REQUIRE(gathered.records[0] == data.substr(0, 300000));
+    REQUIRE(gathered.records[1].empty());
+    REQUIRE(gathered.records[402] == "abc");
+  }
+}

@@ -125,7 +125,8 @@ TEST_CASE("a matrix too large for 64 bits lies past any data") {
 TEST_CASE("each record may name its codec") {
   Header header;
   header.record_codecs = {{5, {"zstd", "{}"}}, {200, {"none", "{}"}}};
-  for (const ArrowType type : {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_UINT16, NANOARROW_TYPE_INT32}) {
+  for (const ArrowType type : {NANOARROW_TYPE_UINT8, NANOARROW_TYPE_UINT16, NANOARROW_TYPE_INT32,
+                               NANOARROW_TYPE_INT64, NANOARROW_TYPE_UINT64}) {
     const Layout layout = layout_of(
         {offsets(), lengths(), number_column("codec_id", type, std::vector<uint64_t>{200, 5, 6})},
         header);
@@ -138,7 +139,7 @@ TEST_CASE("each record may name its codec") {
   CHECK_FALSE(layout_of({offsets(), lengths(), ids}).has_codec_ids());
   ids.numbers[0] = std::nullopt;
   CHECK(contains(refusal({offsets(), lengths(), ids}, header), "'codec_id' has nulls"));
-  ids = number_column("codec_id", NANOARROW_TYPE_UINT64, std::vector<uint64_t>{5, 5, 5});
+  ids = number_column("codec_id", NANOARROW_TYPE_DOUBLE, std::vector<uint64_t>{5, 5, 5});
   CHECK(contains(refusal({offsets(), lengths(), ids}, header), "'codec_id' has type"));
   header.record_codecs.resize(255);
   ids = number_column("codec_id", NANOARROW_TYPE_UINT8, std::vector<uint64_t>{0, 0, 0});

@@ -207,7 +207,7 @@ TEST_CASE("fixed records are read by row and end with the data") {
   CHECK(thrown_by([&] { read(*pack, {2}); }).row == 2);
 }
 
-TEST_CASE("stamps are the crc32 of the record, or of the header") {
+TEST_CASE("stamps are the crc32 of the record, or of header and tables together") {
   const auto pack = open_bytes(parts_of({"zero", "one"}).bytes());
   const std::vector<int64_t> rows{1, 0};
   CHECK(pack->stamps(rows) ==
@@ -216,7 +216,14 @@ TEST_CASE("stamps are the crc32 of the record, or of the header") {
   parts.index = stream_of({number_column("id", NANOARROW_TYPE_INT64, std::vector{1u, 2u})});
   parts.num_records = 2;
   const auto opaque = open_bytes(parts.bytes());
-  CHECK(opaque->stamps(rows) == std::vector<uint32_t>(2, crc32(bytes_of(opaque->header().text))));
+  const auto stamps = opaque->stamps(rows);
+  CHECK(stamps[0] == stamps[1]);
+  CHECK(opaque->stamps(rows) == stamps);
+  CHECK(open_bytes(parts.bytes())->stamps(rows) == stamps);
+  parts.index = stream_of({number_column("id", NANOARROW_TYPE_INT64, std::vector{2u, 1u})});
+  const auto reordered = open_bytes(parts.bytes());
+  CHECK(reordered->header().text == opaque->header().text);
+  CHECK(reordered->stamps(rows) != stamps);
 }
 
 TEST_CASE("spans of the data segment are bounds-checked") {
