@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from packs import payloads_of, write_pack
+from packs import payloads_of, write_encoded, write_pack
+from references import ROWS
 
 # Examples are the same in every run, and a slow machine is not an error.
 settings.register_profile(
@@ -20,3 +21,13 @@ settings.load_profile("suite")
 def pack(tmp_path: Path) -> Path:
     """A pack of ten raw records."""
     return write_pack(tmp_path / "ten.iac", payloads_of(10))
+
+
+@pytest.fixture
+def packs(tmp_path):
+    """Three packs of bytes by three codecs, and their records."""
+    found = {}
+    for codec in ("zstd", "brotli", "none"):
+        objects = [f"{codec} {i} é日本".encode() * (i + 1) for i in range(ROWS)]
+        found[str(write_encoded(tmp_path / f"{codec}.iac", objects, codec))] = objects
+    return found

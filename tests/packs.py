@@ -171,3 +171,16 @@ def assert_same_table(ours: pa.Table, other: pa.Table) -> None:
     assert ours.num_rows == other.num_rows
     for name, a, b in zip(other.column_names, ours.columns, other.columns, strict=True):
         assert repr(a.to_pylist()) == repr(b.to_pylist()), name
+
+
+def build(path: Path, *, index=None, payloads=None, header=None, **options) -> Path:
+    """A pack of three records, but for what the test changes."""
+    iac.build_pack(
+        path,
+        {"payload_type": "raw_bytes"} if header is None else header,
+        slide_table(),
+        item_table(3) if index is None else index,
+        payloads_of(3) if payloads is None else payloads,
+        **options,
+    )
+    return path
