@@ -18,21 +18,26 @@ static constexpr int max_depth = 127;
 
 static Error bad(const std::string& reason) { return {Error::Kind::pack, reason}; }
 
+// The text without what stands inside its strings, so that brackets and digits are JSON's own.
+static std::string without_strings(std::string_view text) {
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string && text[i] == '\\')
+      ++i;  // what it escapes is inside as well
+    else if (!in_string)
+      out += text[i];
+  }
+  return out;
+}
+
 // How deep objects and arrays lie in each other.
 static int nesting(std::string_view text) {
   int depth = 0, deepest = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (in_string) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        in_string = false;
-      continue;
-    }
-    if (text[i] == '"') in_string = true;
-    if (text[i] == '{' || text[i] == '[') deepest = std::max(deepest, ++depth);
-    if (text[i] == '}' || text[i] == ']') --depth;
+  for (const char c : without_strings(text)) {
+    if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
+    if (c == '}' || c == ']') --depth;
   }
   return deepest;
 }
@@ -223,17 +228,10 @@ static void write_json(const json& value, size_t indent, std::string& out) {
 }
 
 // The parser turns an integer beyond 64 bits into a double without a word.
-static void refuse_big_integers(std::string_view text) {
-  bool in_string = false;
+static void refuse_big_integers(std::string_view json_text) {
+  const std::string plain = without_strings(json_text);
+  const std::string_view text = plain;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (in_string) {
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        in_string = false;
-      continue;
-    }
-    if (text[i] == '"') in_string = true;
     if (text[i] != '-' && (text[i] < '0' || text[i] > '9')) continue;
     const size_t end = std::min(text.find_first_not_of("+-.0123456789eE", i), text.size());
     const auto number = text.substr(i, end - i);
