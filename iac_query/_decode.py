@@ -17,7 +17,7 @@ from ._kinds import KINDS, Kind, PackKind
 from ._opening import PackOpener
 from ._options import OnError, checked_report, read_options
 from ._references import NO_STAMP, References, read_references
-from .errors import CodecError, PackError, RecordFailure, StaleReferenceError
+from .errors import CodecError, PackError, RecordFailure, StaleReferenceError, row_error
 
 __all__ = ["decode"]
 
@@ -151,11 +151,8 @@ class _Decoding:
         stale[stamped] = pack.stamps(row[stamped]) != stamp[stamped]
         for position in positions[stale].tolist():
             row_number = int(self.references.row[position])
-            error = StaleReferenceError(
-                f"{pack.path}: row {row_number}: the pack has changed since this reference was "
-                "made, run the query again"
-            )
-            error.pack, error.row = pack.path, row_number
+            reason = "the pack has changed since this reference was made, run the query again"
+            error = row_error(StaleReferenceError, pack.path, row_number, reason)
             self._fail(np.array([position]), pack.path, error)
         return positions[~stale]
 
@@ -183,8 +180,8 @@ class _Decoding:
         for at in np.flatnonzero(valid).tolist():
             if not _is_utf8(payloads[at].as_py()):
                 row = int(self.references.row[positions[at]])
-                error = CodecError(f"{path}: row {row}: payload is not UTF-8, use as_='bytes'")
-                error.pack, error.row = path, row
+                reason = "payload is not UTF-8, use as_='bytes'"
+                error = row_error(CodecError, path, row, reason)
                 self._fail(positions[at : at + 1], path, error)
                 valid[at] = False
         return pc.if_else(pa.array(valid), payloads, pa.scalar(None, pa.large_binary())).cast(

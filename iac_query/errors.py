@@ -82,6 +82,13 @@ _CLASSES = {
 }
 
 
+def row_error(kind: type[PackError], pack: str, row: int, reason: str) -> PackError:
+    """An error of one row, worded and marked as the core does it."""
+    error = kind(f"{pack}: row {row}: {reason}")
+    error.pack, error.row = pack, row
+    return error
+
+
 def from_native(
     kind: str, text: str, reason: str, pack: str | None, row: int | None, code: int
 ) -> Exception:

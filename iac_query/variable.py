@@ -22,7 +22,7 @@ from ._record_pack import RecordPack
 from .batch import ContiguousRecordBatch
 from .build import build_variable, build_variable_from_payloads
 from .codec import Codec, codec_of_header, is_registered
-from .errors import CodecError, RecordFailure
+from .errors import CodecError, PackError, RecordFailure, row_error
 
 __all__ = ["VariableRecordPack"]
 
@@ -123,10 +123,11 @@ class VariableRecordPack(RecordPack):
             report.extend(failures[position] for position in sorted(failures))
         return objects
 
-    def _decode_error(self, row: int, cause: Exception) -> CodecError:
+    def _decode_error(self, row: int, cause: Exception) -> PackError:
         path = str(self._reader.package_path)
-        error = CodecError(f"{path}: row {row}: codec {self.codec.name}: {type(cause).__name__}")
-        error.pack, error.row, error.__cause__ = path, row, cause
+        reason = f"codec {self.codec.name}: {type(cause).__name__}"
+        error = row_error(CodecError, path, row, reason)
+        error.__cause__ = cause
         return error
 
     def read_many_contiguous(

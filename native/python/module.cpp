@@ -1,6 +1,4 @@
-#include "iac/checksum.h"
 #include "iac/header.h"
-#include "iac/platform.h"
 #include "python/bindings.h"
 
 PYBIND11_MODULE(_native, module) {
@@ -17,6 +15,4 @@ PYBIND11_MODULE(_native, module) {
   module.attr("MAGIC") = py::bytes(iac::magic.data(), iac::magic.size());
   module.attr("FORMAT_VERSION") = iac::format_version;
   module.attr("HEADER_BYTES") = iac::header_bytes;
-  module.def("usable_cpus", &iac::platform::usable_cpus);
-  module.def("crc32", [](py::handle data) { return iac::crc32(BufferView(data).bytes()); });
 }

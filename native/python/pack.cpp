@@ -122,7 +122,6 @@ void bind_pack(py::module_& module) {
           py::arg("read"), py::arg("size"), py::arg("identity"), py::arg("path"))
       .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
-      .def_property_readonly("identity", [](const Pack& pack) { return pack.source().identity(); })
       .def_property_readonly("kind", &kind_name)
       .def_property_readonly("num_records", &Pack::num_records)
       .def_property_readonly("num_slides",

@@ -7,6 +7,7 @@
 
 #include "iac/decode.h"
 #include "iac/platform.h"
+#include "tests/frames.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -92,20 +93,6 @@ Decoded decode_all(const std::vector<std::string>& payloads,
 
 const Told exact_size(SizeHint::Kind::exact), bound_size(SizeHint::Kind::bound),
     unknown_size(SizeHint::Kind::unknown);
-
-std::string frame_without_size(std::string_view object) {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  std::string out(ZSTD_compressBound(object.size()) + 64, '\0');
-  ZSTD_outBuffer output{out.data(), out.size(), 0};
-  ZSTD_inBuffer first{object.data(), object.size() / 2, 0};
-  ZSTD_compressStream2(context, &output, &first, ZSTD_e_continue);
-  ZSTD_inBuffer rest{object.data() + object.size() / 2, object.size() - object.size() / 2, 0};
-  while (ZSTD_compressStream2(context, &output, &rest, ZSTD_e_end) != 0) {
-  }
-  ZSTD_freeCCtx(context);
-  out.resize(output.pos);
-  return out;
-}
 
 }  // namespace
 
