@@ -20,6 +20,11 @@ OnError = Literal["raise", "null", "skip"]
 #: Largest decoded record that is accepted unless the caller says otherwise: 2 GiB.
 MAX_RECORD_BYTES = 2 << 30
 
+#: Largest decoded image in samples, width times height times channels; for images that bound
+#: is the one that counts.
+MAX_SAMPLES = 1 << 28
+MAX_IMAGE_BYTES = (1 << 63) - 1
+
 #: Largest batch: 0 stands for the machine's memory.
 MAX_BATCH_BYTES = 0
 
@@ -57,7 +62,8 @@ def read_options(
     on_error: str = "raise",
     max_record_bytes: int = MAX_RECORD_BYTES,
     max_batch_bytes: int = MAX_BATCH_BYTES,
-) -> tuple[bool, int, bool, str, int, int]:
+    max_samples: int = MAX_SAMPLES,
+) -> tuple[bool, int, bool, str, int, int, int]:
     """Options of a read as the core takes them, checked."""
     checked_on_error(on_error)
     if not isinstance(verify, bool | np.bool_):
@@ -66,13 +72,14 @@ def read_options(
     for name, limit in (
         ("max_record_bytes", max_record_bytes),
         ("max_batch_bytes", max_batch_bytes),
+        ("max_samples", max_samples),
     ):
         if isinstance(limit, bool) or not hasattr(limit, "__index__"):
             raise TypeError(f"{name} is {limit!r}, expected an int")
         if not 0 <= limit.__index__() < 1 << 63:
             raise ValueError(f"{name} is {limit}, expected 0 or more")
         limits.append(limit.__index__())
-    return decode, worker_count(workers), bool(verify), on_error, limits[0], limits[1]
+    return decode, worker_count(workers), bool(verify), on_error, *limits
 
 
 def row_array(rows: Iterable[int], count: int) -> npt.NDArray[np.int64]:

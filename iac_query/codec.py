@@ -6,10 +6,22 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from . import _native
-from ._options import MAX_BATCH_BYTES, MAX_RECORD_BYTES, OnError, worker_count
+from ._options import (
+    MAX_BATCH_BYTES,
+    MAX_IMAGE_BYTES,
+    MAX_RECORD_BYTES,
+    MAX_SAMPLES,
+    OnError,
+    read_options,
+    worker_count,
+)
 from .batch import ContiguousRecordBatch
 from .errors import CodecError
+from .images import ImageBatch, as_image, single_image
 
 __all__ = ["Codec"]
 
@@ -67,7 +79,7 @@ class Codec(metaclass=_CodecType):
             text = json.dumps(params, allow_nan=False)
         except TypeError as error:
             raise ValueError(f"codec {name}: {error}") from error
-        return ByteCodec(_native.Codec(name, text))
+        return _wrapped(_native.make_codec(name, text))
 
     @staticmethod
     def register(name: str, factory: Callable[..., Codec], *, replace: bool = False) -> None:
@@ -105,16 +117,41 @@ class Codec(metaclass=_CodecType):
         return {}
 
 
-class ByteCodec(Codec):
-    """A built-in codec of bytes. Thread-safe, picklable, without the GIL while it works."""
+class NativeCodec(Codec):
+    """What the built-in codecs share. Thread-safe, picklable, without the GIL while they work."""
 
     def __init__(self, native: _native.Codec) -> None:
-        self._native = native
+        self._native: Any = native
         self.name = native.name
 
     def parameters(self) -> dict[str, Any]:
         text = self._native.parameters
         return json.loads(text) if text else {}
+
+    def _decode(
+        self,
+        payloads: Iterable[Any],
+        workers: int | None,
+        on_error: OnError,
+        max_record_bytes: int,
+        max_batch_bytes: int,
+        max_samples: int,
+    ) -> _native.Batch:
+        _, threads, _, rule, *limits = read_options(
+            True, workers, True, on_error, max_record_bytes, max_batch_bytes, max_samples
+        )
+        return self._native.decode_many(list(payloads), threads, rule, *limits)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _create, (self.name, self.parameters())
+
+    def __repr__(self) -> str:
+        params = "".join(f", {key}={value!r}" for key, value in self.parameters().items())
+        return f"Codec.create({self.name!r}{params})"
+
+
+class ByteCodec(NativeCodec):
+    """A built-in codec of bytes."""
 
     def encode(self, obj: Any) -> bytes:
         """One payload. ``obj`` is bytes-like with contiguous memory, else TypeError."""
@@ -126,7 +163,7 @@ class ByteCodec(Codec):
 
     def decode(self, payload: Any, *, max_record_bytes: int = MAX_RECORD_BYTES) -> bytes:
         """The bytes of one payload. Raises CodecError when it is damaged or above the limit."""
-        batch = self._native.decode_many([payload], 1, "raise", max_record_bytes, MAX_BATCH_BYTES)
+        batch = self._decode([payload], 1, "raise", max_record_bytes, MAX_BATCH_BYTES, MAX_SAMPLES)
         return bytes(batch.data)
 
     def decode_many(
@@ -150,21 +187,68 @@ class ByteCodec(Codec):
         max_batch_bytes: int = MAX_BATCH_BYTES,
     ) -> ContiguousRecordBatch:
         """Many payloads decoded in parallel into one piece of memory."""
-        batch = self._native.decode_many(
-            list(payloads), worker_count(workers), on_error, max_record_bytes, max_batch_bytes
-        )
+        limits = (max_record_bytes, max_batch_bytes, MAX_SAMPLES)
+        batch = self._decode(payloads, workers, on_error, *limits)
         return ContiguousRecordBatch.from_native(batch, on_error)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _create, (self.name, self.parameters())
 
-    def __repr__(self) -> str:
-        params = "".join(f", {key}={value!r}" for key, value in self.parameters().items())
-        return f"Codec.create({self.name!r}{params})"
+class ImageCodec(NativeCodec):
+    """A built-in codec of images: arrays (height, width[, channels]) in and out.
+
+    Arrays of another byte order or memory layout are converted first. One that the codec cannot
+    store as promised is a ValueError: wrong dtype, number of channels or pixels, a value above
+    ``bits_per_sample``.
+    """
+
+    def encode(self, obj: Any) -> bytes:
+        """One image as a payload."""
+        return self._native.encode_many([as_image(obj)], 1)[0]
+
+    def encode_many(self, objects: Iterable[Any], workers: int | None = None) -> list[bytes]:
+        """Payloads of many images, in order, encoded in parallel."""
+        return self._native.encode_many([as_image(obj) for obj in objects], worker_count(workers))
+
+    def decode(self, payload: Any, *, max_samples: int = MAX_SAMPLES) -> npt.NDArray[Any]:
+        """The image of one payload, a writable array; (height, width) for one channel.
+
+        Raises CodecError when the payload is damaged or has more than ``max_samples`` samples.
+        """
+        limits = (MAX_IMAGE_BYTES, MAX_BATCH_BYTES, max_samples)
+        return single_image(self._decode([payload], 1, "raise", *limits))
+
+    def decode_many(
+        self,
+        payloads: Iterable[Any],
+        workers: int | None = None,
+        *,
+        max_samples: int = MAX_SAMPLES,
+    ) -> list[npt.NDArray[Any]]:
+        """The images of many payloads, in order, decoded in parallel."""
+        batch = self.decode_many_contiguous(payloads, workers, max_samples=max_samples)
+        return [np.array(image) for image in batch]
+
+    def decode_many_contiguous(
+        self,
+        payloads: Iterable[Any],
+        workers: int | None = None,
+        *,
+        on_error: OnError = "raise",
+        max_samples: int = MAX_SAMPLES,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+    ) -> ImageBatch:
+        """Many payloads decoded in parallel into one piece of memory, each into its place."""
+        limits = (MAX_IMAGE_BYTES, max_batch_bytes, max_samples)
+        batch = self._decode(payloads, workers, on_error, *limits)
+        return ImageBatch.from_native(batch, on_error)
 
 
 def _create(name: str, params: dict[str, Any]) -> Codec:
     return Codec.create(name, **params)
+
+
+def _wrapped(native: _native.Codec) -> Codec:
+    kind = ImageCodec if isinstance(native, _native.ImageCodec) else ByteCodec
+    return kind(native)
 
 
 def is_registered(name: object) -> bool:
@@ -184,9 +268,10 @@ def codec_of_header(header: Mapping[str, Any]) -> Codec:
         return Codec.create(name, **params)
     if not isinstance(name, str):
         raise CodecError(f"unknown codec: {name!r}")
+    text = json.dumps(params)
     try:
-        return ByteCodec(_native.Codec(name, json.dumps(params)))
+        return _wrapped(_native.make_codec(name, text))
     except CodecError:
         raise
     except (TypeError, ValueError):
-        return ByteCodec(_native.Codec.for_reading(name, "{}"))
+        return _wrapped(_native.make_decoder(name, text))

@@ -4,7 +4,20 @@
 
 namespace iac {
 
-Batch Failures::finish(OnError rule, Buffer data, std::span<const uint64_t> lengths) {
+// Forgets what are no images, and those of records that are left out.
+static void settle(std::vector<ImageShape>& images, const std::vector<char>& failed, bool skip) {
+  const auto is_image = [](const ImageShape& image) { return image.channels > 0; };
+  if (std::none_of(images.begin(), images.end(), is_image)) images.clear();
+  if (!skip || images.empty()) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < failed.size(); ++i) {
+    if (failed[i] == 0) images[kept++] = images[i];
+  }
+  images.resize(kept);
+}
+
+Batch Failures::finish(OnError rule, Buffer data, std::span<const uint64_t> lengths,
+                       std::vector<ImageShape> images) {
   std::sort(list_.begin(), list_.end(),
             [](const RowFailure& a, const RowFailure& b) { return a.position < b.position; });
   if (rule == OnError::raise && !list_.empty()) throw list_.front().error;
@@ -28,6 +41,8 @@ Batch Failures::finish(OnError rule, Buffer data, std::span<const uint64_t> leng
       if (!at(i)) batch.validity[i / 8] |= static_cast<uint8_t>(1u << (i % 8));
     }
   }
+  settle(images, failed_, skip);
+  batch.images = std::move(images);
   batch.data = std::move(data);
   batch.data.set_size(*offset);
   batch.failures = std::move(list_);

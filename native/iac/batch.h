@@ -8,6 +8,7 @@
 
 #include "iac/buffers.h"
 #include "iac/error.h"
+#include "iac/image.h"
 
 namespace iac {
 
@@ -27,6 +28,7 @@ struct Batch {
   size_t count = 0;
   Buffer data;
   Buffer offsets;                  // count + 1 uint64: record i is data[offsets[i], offsets[i + 1])
+  std::vector<ImageShape> images;  // decoded by image codecs: of each record; else empty
   std::vector<uint8_t> validity;   // Arrow bitmap; empty when every record is there
   std::vector<int64_t> positions;  // OnError::skip only: the request's positions that are here
   std::vector<RowFailure> failures;  // by position
@@ -53,7 +55,8 @@ class Failures {
 
   // Makes the batch of what was read, under the rule for failures. Throws the first failure under
   // OnError::raise.
-  Batch finish(OnError rule, Buffer data, std::span<const uint64_t> lengths);
+  Batch finish(OnError rule, Buffer data, std::span<const uint64_t> lengths,
+               std::vector<ImageShape> images = {});
 
  private:
   std::mutex mutex_;

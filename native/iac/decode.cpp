@@ -19,6 +19,8 @@ constexpr uint64_t not_yet = UINT64_MAX;
 // Payload bytes handed to a thread at a time, and the most records in them.
 constexpr uint64_t chunk_bytes = 64 << 10;
 constexpr size_t max_chunk_rows = 64;
+// Small payloads may take long to decode, so that a small batch is spread over all threads.
+constexpr size_t min_chunks_a_thread = 8;
 // With fewer chunks a thread it does not pay to find out whether all records have one size.
 constexpr size_t min_chunks_to_try = 8;
 // How often a waiting thread looks again, about a millisecond in all, before it goes to sleep.
@@ -28,6 +30,11 @@ Error too_large(uint64_t limit) {
   return {Error::Kind::codec, "decoded record is larger than the limit of " +
                                   std::to_string(limit) +
                                   " bytes, raise max_record_bytes to read it"};
+}
+
+Error too_many_samples(const ImageShape& image, uint64_t limit) {
+  return {Error::Kind::codec, "image of " + describe(image) + " is larger than the limit of " +
+                                  std::to_string(limit) + " samples, raise max_samples to read it"};
 }
 
 }  // namespace
@@ -50,7 +57,9 @@ class BatchDecoder::Round {
         holes_(payloads.size(), 0) {
     for (const Bytes payload : payloads) payload_bytes_ += payload.size();
     const uint64_t average = payload_bytes_ / payloads.size() + 1;
-    chunk_rows_ = std::clamp<size_t>(chunk_bytes / average, 1, max_chunk_rows);
+    const size_t spread =
+        payloads.size() / (worker_count(batch.workers_, payloads.size()) * min_chunks_a_thread);
+    chunk_rows_ = std::clamp<size_t>(std::min(chunk_bytes / average, spread), 1, max_chunk_rows);
     chunks_ = (payloads.size() + chunk_rows_ - 1) / chunk_rows_;
     ends_ = std::vector<std::atomic<uint64_t>>(chunks_ + 1);
   }
@@ -70,6 +79,7 @@ class BatchDecoder::Round {
     check_batch(batch_.used_);
     batch_.payload_bytes_ += payload_bytes_;
     batch_.lengths_.insert(batch_.lengths_.end(), lengths_.begin(), lengths_.end());
+    for (const SizeHint& hint : hints_) batch_.images_.push_back(hint.image);
   }
 
  private:
@@ -99,6 +109,10 @@ class BatchDecoder::Round {
         hints_[i] = codec(i).decoded_size(payloads_[i]);
         if (hints_[i].kind == SizeHint::Kind::exact && hints_[i].bytes > limit()) {
           throw too_large(limit());
+        }
+        const ImageShape& image = hints_[i].image;
+        if (image.samples() > batch_.limits_.image_samples) {
+          throw too_many_samples(image, batch_.limits_.image_samples);
         }
       } catch (const Error& error) {
         hints_[i] = {};
@@ -363,7 +377,7 @@ void BatchDecoder::reserve(uint64_t needed, uint64_t hoped, uint64_t keep) {
 }
 
 Batch BatchDecoder::finish(OnError rule, Failures& failures) {
-  return failures.finish(rule, std::move(out_), lengths_);
+  return failures.finish(rule, std::move(out_), lengths_, std::move(images_));
 }
 
 }  // namespace iac

@@ -13,6 +13,7 @@ namespace iac {
 struct DecodeLimits {
   uint64_t record_bytes = uint64_t{2} << 30;  // one decoded record
   uint64_t batch_bytes = 0;                   // all of them; 0: the machine's memory
+  uint64_t image_samples = uint64_t{1} << 28;  // one image, width times height times channels
 };
 
 class BatchDecoder {
@@ -41,6 +42,7 @@ class BatchDecoder {
   Buffer out_;
   uint64_t used_ = 0;
   std::vector<uint64_t> lengths_;
+  std::vector<ImageShape> images_;
   bool equal_sizes_ = true;  // of all records so far, where it was tried
 };
 

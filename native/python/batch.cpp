@@ -39,10 +39,6 @@ OnError parse_on_error(const std::string& text) {
   throw py::value_error("on_error is '" + text + "', expected 'raise', 'null' or 'skip'");
 }
 
-DecodeLimits limits_of(uint64_t max_record_bytes, uint64_t max_batch_bytes) {
-  return {max_record_bytes, max_batch_bytes};
-}
-
 // A Buffer that nothing else holds, for arrays that callers may write to.
 struct MutableBuffer {
   Buffer buffer;
@@ -54,7 +50,31 @@ static py::buffer_info memory_of(const Buffer& buffer, bool read_only) {
   return {reinterpret_cast<uint8_t*>(data), static_cast<py::ssize_t>(buffer.size()), read_only};
 }
 
+// None, or arrays of each record's height, width and channels, and of its pixels' type.
+static py::object images_of(const Batch& batch) {
+  if (batch.images.empty()) return py::none();
+  py::array_t<uint32_t> shapes({batch.images.size(), size_t{3}});
+  py::array_t<uint8_t> types(static_cast<py::ssize_t>(batch.images.size()));
+  auto shape = shapes.mutable_unchecked<2>();
+  auto type = types.mutable_unchecked<1>();
+  for (py::ssize_t i = 0; i < types.size(); ++i) {
+    const ImageShape& image = batch.images[static_cast<size_t>(i)];
+    shape(i, 0) = image.height;
+    shape(i, 1) = image.width;
+    shape(i, 2) = image.channels;
+    type(i) = static_cast<uint8_t>(image.type);
+  }
+  return py::make_tuple(std::move(shapes), std::move(types));
+}
+
 void bind_batch(py::module_& module) {
+  // In the order of the numbers that Batch.images uses.
+  py::list pixel_types;
+  for (int i = 0; i <= static_cast<int>(PixelType::float32); ++i) {
+    pixel_types.append(name_of(static_cast<PixelType>(i)));
+  }
+  module.attr("PIXEL_TYPES") = py::tuple(pixel_types);
+
   py::class_<Buffer>(module, "Buffer", py::buffer_protocol())
       .def_buffer([](const Buffer& buffer) { return memory_of(buffer, true); })
       .def("__len__", &Buffer::size);
@@ -68,6 +88,7 @@ void bind_batch(py::module_& module) {
       .def("take_data",
            [](Batch& batch) { return MutableBuffer{std::exchange(batch.data, Buffer())}; })
       .def_readonly("unchecked", &Batch::unchecked)
+      .def_property_readonly("images", &images_of)
       .def_property_readonly("validity",
                              [](const Batch& batch) -> py::object {
                                if (batch.validity.empty()) return py::none();

@@ -30,7 +30,6 @@ py::object exception_of(const Error& error);
 py::object path_text(const std::string& text);
 
 OnError parse_on_error(const std::string& text);
-DecodeLimits limits_of(uint64_t max_record_bytes, uint64_t max_batch_bytes);
 
 // The memory of bytes-like objects, held while it is used without the GIL.
 class BufferView {

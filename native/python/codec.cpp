@@ -4,8 +4,9 @@
 #include "python/bindings.h"
 
 namespace iac::python {
+namespace {
 
-static py::bytes encode(const Codec& codec, py::handle object) {
+py::bytes encode_bytes(const ByteCodec& codec, py::handle object) {
   const BufferView view(object);
   std::vector<std::byte> out;
   {
@@ -15,22 +16,51 @@ static py::bytes encode(const Codec& codec, py::handle object) {
   return to_bytes(out);
 }
 
-static py::list encode_many(const Codec& codec, const py::list& objects, unsigned workers) {
-  const auto views = hold(objects);
-  std::vector<std::vector<std::byte>> encoded(views.size());
+// encode(i, out) for each of `count` objects, in parallel.
+template <class Encode>
+py::list encode_all(size_t count, unsigned workers, Encode encode) {
+  std::vector<std::vector<std::byte>> encoded(count);
   {
     const py::gil_scoped_release release;
-    parallel_for(views.size(), worker_count(workers, views.size()),
-                 [&](size_t i) { codec.encode(views[i].bytes(), encoded[i]); });
+    parallel_for(count, worker_count(workers, count), [&](size_t i) { encode(i, encoded[i]); });
   }
   py::list out;
   for (const auto& payload : encoded) out.append(to_bytes(payload));
   return out;
 }
 
-static Batch decode_many(const Codec& codec, const py::list& payloads, unsigned workers,
-                         const std::string& on_error, uint64_t max_record_bytes,
-                         uint64_t max_batch_bytes) {
+py::list encode_many_bytes(const ByteCodec& codec, const py::list& objects, unsigned workers) {
+  const auto views = hold(objects);
+  return encode_all(views.size(), workers, [&](size_t i, std::vector<std::byte>& out) {
+    codec.encode(views[i].bytes(), out);
+  });
+}
+
+// The arrays are as iac_query.images.as_image makes them: contiguous, (height, width[, channels]),
+// native byte order.
+py::list encode_many_images(const ImageCodec& codec, const py::list& arrays, unsigned workers) {
+  const auto views = hold(arrays);
+  std::vector<ImageShape> shapes;
+  for (const py::handle item : arrays) {
+    const auto array = py::reinterpret_borrow<py::array>(item);
+    const auto name = array.dtype().attr("name").cast<std::string>();
+    const auto type = pixel_type(name);
+    if (!type.has_value()) throw py::value_error("images of " + name + " cannot be encoded");
+    shapes.push_back({static_cast<uint32_t>(array.shape(0)), static_cast<uint32_t>(array.shape(1)),
+                      array.ndim() == 3 ? static_cast<uint32_t>(array.shape(2)) : 1, *type});
+  }
+  return encode_all(views.size(), workers, [&](size_t i, std::vector<std::byte>& out) {
+    try {
+      codec.encode(shapes[i], views[i].bytes().data(), out);
+    } catch (Error& error) {
+      throw std::move(error).at(views.size() > 1 ? static_cast<int64_t>(i) : -1);
+    }
+  });
+}
+
+Batch decode_many(const Codec& codec, const py::list& payloads, unsigned workers,
+                  const std::string& on_error, uint64_t max_record_bytes, uint64_t max_batch_bytes,
+                  uint64_t max_samples) {
   const OnError rule = parse_on_error(on_error);
   const auto views = hold(payloads);
   const py::gil_scoped_release release;
@@ -42,29 +72,44 @@ static Batch decode_many(const Codec& codec, const py::list& payloads, unsigned 
   }
   const Codec* one = &codec;
   Failures failures(bytes.size());
-  BatchDecoder decoder(limits_of(max_record_bytes, max_batch_bytes), workers, total);
+  BatchDecoder decoder({max_record_bytes, max_batch_bytes, max_samples}, workers, total);
   decoder.add(bytes, {&one, 1}, 0, failures);
   return decoder.finish(rule, failures);
 }
 
+py::object wrapped(const std::shared_ptr<const Codec>& made) {
+  const auto codec = std::const_pointer_cast<Codec>(made);
+  if (const auto images = std::dynamic_pointer_cast<ImageCodec>(codec)) return py::cast(images);
+  return py::cast(std::dynamic_pointer_cast<ByteCodec>(codec));
+}
+
+}  // namespace
+
 void bind_codec(py::module_& module) {
   py::class_<Codec, std::shared_ptr<Codec>>(module, "Codec")
-      .def(py::init([](const std::string& name, const std::string& params) {
-             return std::const_pointer_cast<Codec>(make_codec(name, params));
-           }),
-           py::arg("name"), py::arg("params"))
-      .def_static(
-          "for_reading",
-          [](const std::string& name, const std::string& params) {
-            return std::const_pointer_cast<Codec>(make_decoder(name, params));
-          },
-          py::arg("name"), py::arg("params"))
       .def_property_readonly("name", &Codec::name)
       .def_property_readonly("parameters", &Codec::parameters)
-      .def("encode", &encode, py::arg("object"))
-      .def("encode_many", &encode_many, py::arg("objects"), py::arg("workers"))
       .def("decode_many", &decode_many, py::arg("payloads"), py::arg("workers"),
-           py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"));
+           py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"),
+           py::arg("max_samples"));
+  py::class_<ByteCodec, Codec, std::shared_ptr<ByteCodec>>(module, "ByteCodec")
+      .def("encode", &encode_bytes, py::arg("object"))
+      .def("encode_many", &encode_many_bytes, py::arg("objects"), py::arg("workers"));
+  py::class_<ImageCodec, Codec, std::shared_ptr<ImageCodec>>(module, "ImageCodec")
+      .def("encode_many", &encode_many_images, py::arg("arrays"), py::arg("workers"));
+
+  module.def(
+      "make_codec",
+      [](const std::string& name, const std::string& params) {
+        return wrapped(make_codec(name, params));
+      },
+      py::arg("name"), py::arg("params"));
+  module.def(
+      "make_decoder",
+      [](const std::string& name, const std::string& params) {
+        return wrapped(make_decoder(name, params));
+      },
+      py::arg("name"), py::arg("params"));
 }
 
 }  // namespace iac::python

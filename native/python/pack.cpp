@@ -10,10 +10,13 @@ static std::span<const int64_t> span_of(const Rows& rows) {
 }
 
 static Batch read(const Pack& pack, const Rows& rows, bool decode, unsigned workers, bool verify,
-                  const std::string& on_error, uint64_t max_record_bytes,
-                  uint64_t max_batch_bytes) {
-  const ReadOptions options{decode, workers, verify, parse_on_error(on_error),
-                            limits_of(max_record_bytes, max_batch_bytes)};
+                  const std::string& on_error, uint64_t max_record_bytes, uint64_t max_batch_bytes,
+                  uint64_t max_samples) {
+  const ReadOptions options{decode,
+                            workers,
+                            verify,
+                            parse_on_error(on_error),
+                            {max_record_bytes, max_batch_bytes, max_samples}};
   const py::gil_scoped_release release;
   return pack.read(span_of(rows), options);
 }
@@ -37,7 +40,7 @@ static py::bytes read_one_stored(const Pack& pack, int64_t row, bool verify) {
 static py::bytes read_one(const Pack& pack, int64_t row, bool decode, bool verify,
                           uint64_t max_record_bytes) {
   if (!decode || pack.stored_as_is()) return read_one_stored(pack, row, verify);
-  const ReadOptions options{decode, 1, verify, OnError::raise, limits_of(max_record_bytes, 0)};
+  const ReadOptions options{decode, 1, verify, OnError::raise, {max_record_bytes}};
   Batch batch;
   {
     const py::gil_scoped_release release;
@@ -139,7 +142,8 @@ void bind_pack(py::module_& module) {
           [](const Pack& pack, const Rows& rows) { return to_array(pack.stamps(span_of(rows))); },
           py::arg("rows"))
       .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"), py::arg("verify"),
-           py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"))
+           py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"),
+           py::arg("max_samples"))
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));

@@ -195,9 +195,13 @@ inline PackParts parts_of(const std::vector<std::string>& stored, std::string he
   return parts;
 }
 
+inline const ByteCodec& byte_codec(const Codec& codec) {
+  return dynamic_cast<const ByteCodec&>(codec);
+}
+
 inline std::string encoded(const Codec& codec, std::string_view object) {
   std::vector<std::byte> out;
-  codec.encode(bytes_of(object), out);
+  byte_codec(codec).encode(bytes_of(object), out);
   return text_of(out);
 }
 

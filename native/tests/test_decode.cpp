@@ -41,7 +41,6 @@ class Told final : public Codec {
     fill(target, size, value);
     return size;
   }
-  void encode(Bytes, std::vector<std::byte>&) const override {}
 
  private:
   static void fill(Target& target, size_t most, int value) {
@@ -149,7 +148,6 @@ class Astray final : public Codec {
     ++others_;
     return 1000;
   }
-  void encode(Bytes, std::vector<std::byte>&) const override {}
 
  private:
   mutable std::atomic<int> others_{0};

@@ -10,9 +10,7 @@
 namespace iac {
 namespace {
 
-Error bad(const std::string& reason) { return {Error::Kind::codec, "brotli: " + reason}; }
-
-class Brotli final : public Codec {
+class Brotli final : public ByteCodec {
  public:
   Brotli(int quality, int lgwin) : quality_(quality), lgwin_(lgwin) {}
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "iac/bytes.h"
+#include "iac/error.h"
+#include "iac/image.h"
 
 namespace iac {
 
@@ -38,6 +40,7 @@ struct SizeHint {
   };
   Kind kind = Kind::unknown;
   uint64_t bytes = 0;
+  ImageShape image;  // what image codecs say besides
 };
 
 class Codec {
@@ -56,8 +59,42 @@ class Codec {
   // as far as needed. Throws Error when the payload is damaged.
   virtual std::optional<size_t> decode(Bytes payload, Target& target) const = 0;
 
+ protected:
+  // A payload that cannot be decoded, or data that cannot be encoded.
+  Error bad(const std::string& reason) const {
+    return {Error::Kind::codec, std::string(name()) + ": " + reason};
+  }
+};
+
+// A codec of bytes.
+class ByteCodec : public Codec {
+ public:
   // Appends the encoded object to `out`.
   virtual void encode(Bytes object, std::vector<std::byte>& out) const = 0;
+};
+
+// A codec of images, see image.h. An image's shape stands at the start of its payload.
+class ImageCodec : public Codec {
+ public:
+  SizeHint decoded_size(Bytes payload) const final;
+  std::optional<size_t> decode(Bytes payload, Target& target) const final;
+
+  // Appends the encoded image of shape.bytes() bytes to `out`. Throws Error(argument) for a shape,
+  // a type or a value that the codec does not store exactly as its parameters promise.
+  void encode(const ImageShape& shape, const std::byte* pixels, std::vector<std::byte>& out) const;
+
+ protected:
+  // The shape of the image in a payload, allocating nothing of the image's size.
+  virtual ImageShape shape_of(Bytes payload) const = 0;
+  // Fills shape.bytes() bytes at `pixels`; `shape` is what shape_of() said.
+  virtual void decode_pixels(Bytes payload, const ImageShape& shape, std::byte* pixels) const = 0;
+  virtual void encode_pixels(const ImageShape& shape, const std::byte* pixels,
+                             std::vector<std::byte>& out) const = 0;
+
+  // An image that cannot be encoded.
+  Error refused(const std::string& reason) const {
+    return {Error::Kind::argument, "codec " + std::string(name()) + ": " + reason};
+  }
 };
 
 // The codec of that name. `params` is a JSON object; an unknown or impossible parameter is an

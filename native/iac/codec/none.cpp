@@ -3,7 +3,7 @@
 namespace iac {
 namespace {
 
-class None final : public Codec {
+class None final : public ByteCodec {
  public:
   std::string_view name() const override { return "none"; }
   std::string parameters() const override { return {}; }

@@ -10,20 +10,24 @@ namespace {
 struct Entry {
   std::string_view name;
   std::shared_ptr<const Codec> (*make)(Params&);
+  std::vector<std::string_view> decoding;  // the parameters that decoding needs
 };
 
-constexpr std::array codecs{
-    Entry{"none", make_none},
-    Entry{"zstd", make_zstd},
-    Entry{"brotli", make_brotli},
-};
+const std::vector<Entry>& codecs() {
+  static const std::vector<Entry> all{
+      {"none", make_none, {}},
+      {"zstd", make_zstd, {}},
+      {"brotli", make_brotli, {}},
+  };
+  return all;
+}
 
 const Entry& find(std::string_view name) {
-  const auto found = std::find_if(codecs.begin(), codecs.end(),
+  const auto found = std::find_if(codecs().begin(), codecs().end(),
                                   [&](const Entry& entry) { return entry.name == name; });
-  if (found != codecs.end()) return *found;
+  if (found != codecs().end()) return *found;
   std::string known;
-  for (const Entry& entry : codecs) {
+  for (const Entry& entry : codecs()) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   throw Error(Error::Kind::codec,
@@ -40,10 +44,11 @@ std::shared_ptr<const Codec> make_codec(std::string_view name, std::string_view 
   return codec;
 }
 
-std::shared_ptr<const Codec> make_decoder(std::string_view name, std::string_view) {
-  // None of the codecs needs a parameter to decode.
-  Params none(name, "{}");
-  return find(name).make(none);
+std::shared_ptr<const Codec> make_decoder(std::string_view name, std::string_view params) {
+  const Entry& entry = find(name);
+  Params given(name, entry.decoding.empty() ? "{}" : params);
+  given.keep(entry.decoding);
+  return entry.make(given);
 }
 
 }  // namespace iac

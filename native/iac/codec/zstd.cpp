@@ -14,8 +14,6 @@ namespace {
 
 constexpr int default_level = 19;
 
-Error bad(const std::string& reason) { return {Error::Kind::codec, "zstd: " + reason}; }
-
 ZSTD_DCtx* decoder() {
   thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(),
                                                                                   &ZSTD_freeDCtx);
@@ -30,7 +28,7 @@ ZSTD_CCtx* encoder() {
   return context.get();
 }
 
-class Zstd final : public Codec {
+class Zstd final : public ByteCodec {
  public:
   explicit Zstd(int level) : level_(level) {}
 

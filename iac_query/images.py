@@ -1,0 +1,190 @@
+"""Images: the arrays that codecs take, and many decoded ones in one piece of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from . import _native
+from .batch import ContiguousRecordBatch
+from .errors import RecordFailure
+
+__all__ = ["ImageBatch"]
+
+#: The Arrow type of a column of images; ``data`` holds height x width x channels pixels of
+#: ``dtype``, row by row, channels interleaved, little-endian.
+IMAGE_TYPE = pa.struct(
+    {
+        "height": pa.int32(),
+        "width": pa.int32(),
+        "channels": pa.int32(),
+        "dtype": pa.string(),
+        "data": pa.large_binary(),
+    }
+)
+
+
+def as_image(obj: Any) -> npt.NDArray[Any]:
+    """An array as image codecs take it: (height, width[, channels]), contiguous, native order.
+
+    Raises TypeError for anything but an array, ValueError for one that is no image.
+    """
+    if not isinstance(obj, np.ndarray):
+        raise TypeError(f"an image is a NumPy array, not {type(obj)}")
+    if obj.ndim not in (2, 3):
+        raise ValueError(
+            f"an image has 2 or 3 dimensions (height, width[, channels]), not {obj.ndim}"
+        )
+    if 0 in obj.shape:
+        raise ValueError(f"an image of shape {obj.shape} has no pixels")
+    if max(obj.shape) >= 1 << 32:
+        raise ValueError(f"an image of shape {obj.shape} is too large")
+    return np.ascontiguousarray(obj, dtype=obj.dtype.newbyteorder("="))
+
+
+def single_image(batch: _native.Batch) -> npt.NDArray[Any]:
+    """The one image of a batch that nothing else holds: a writable array."""
+    shapes, types = batch.images
+    dtype = _native.PIXEL_TYPES[types[0]]
+    return np.frombuffer(batch.take_data(), dtype).reshape(_array_shape(shapes[0]))
+
+
+def _array_shape(shape: npt.NDArray[np.uint32]) -> tuple[int, ...]:
+    height, width, channels = shape.tolist()
+    return (height, width) if channels == 1 else (height, width, channels)
+
+
+class ImageBatch:
+    """Many decoded images, one behind the other in one piece of memory.
+
+    Indexing and iterating give read-only NumPy views, (height, width) for one channel, else
+    (height, width, channels); None for an image that could not be had.
+    """
+
+    def __init__(
+        self,
+        records: ContiguousRecordBatch,
+        shapes: npt.NDArray[np.uint32],
+        types: npt.NDArray[np.uint8],
+    ) -> None:
+        #: The images' bytes.
+        self.records = records
+        self._shapes = shapes
+        self._types = types
+
+    @classmethod
+    def from_native(
+        cls, batch: _native.Batch, on_error: str, report: list[RecordFailure] | None = None
+    ) -> ImageBatch:
+        """The batch that the core made, without a copy. Its failures are added to ``report``."""
+        shapes, types = images_of(batch)
+        return cls(ContiguousRecordBatch.from_native(batch, on_error, report), shapes, types)
+
+    @property
+    def shapes(self) -> list[tuple[int, ...] | None]:
+        """Each image's shape; None where it is missing."""
+        valid = self.validity
+        return [
+            _array_shape(shape) if here else None
+            for shape, here in zip(self._shapes, valid, strict=True)
+        ]
+
+    @property
+    def dtypes(self) -> list[np.dtype[Any] | None]:
+        """Each image's dtype; None where it is missing."""
+        names = _native.PIXEL_TYPES
+        valid = self.validity
+        return [
+            np.dtype(names[type]) if here else None
+            for type, here in zip(self._types.tolist(), valid, strict=True)
+        ]
+
+    @property
+    def errors(self) -> tuple[RecordFailure, ...]:
+        """Images that could not be had, by position."""
+        return self.records.errors
+
+    @property
+    def positions(self) -> npt.NDArray[np.int64] | None:
+        """int64 array of the request's positions that are here, or None when all are."""
+        return self.records.positions
+
+    @property
+    def validity(self) -> npt.NDArray[np.bool_]:
+        """A bool for each image: whether it is there."""
+        return self.records.validity
+
+    @property
+    def unchecked(self) -> int:
+        """Number of images whose stored crc32 was not compared."""
+        return self.records.unchecked
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> npt.NDArray[Any] | None:
+        data = self.records[index]
+        if data is None:
+            return None
+        dtype = np.dtype(_native.PIXEL_TYPES[self._types[index]])
+        # Behind one of another dtype an image may start at an odd address.
+        return np.frombuffer(data, dtype).reshape(_array_shape(self._shapes[index]))
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any] | None]:
+        return (self[index] for index in range(len(self)))
+
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """All images as one read-only array (n, height, width[, channels]), without a copy.
+
+        Raises ValueError where one is missing or they differ in shape or dtype.
+        """
+        shape, dtype = self._common()
+        return np.frombuffer(self.records.buffer, dtype).reshape(len(self), *shape)
+
+    def to_arrow(self) -> pa.Array:
+        """The images as an Arrow struct array of height, width, channels, dtype and data."""
+        data = self.records.to_arrow()
+        columns = [pa.array(self._shapes[:, i].astype(np.int32)) for i in range(3)]
+        names = pa.array(_native.PIXEL_TYPES)
+        columns += [names.take(pa.array(self._types)), data]
+        mask = None if data.null_count == 0 else data.is_null()
+        return pa.StructArray.from_arrays(columns, fields=list(IMAGE_TYPE), mask=mask)
+
+    def to_tensor(self) -> pa.Array:
+        """The images as an Arrow fixed_shape_tensor array over the same memory.
+
+        Raises ValueError as :meth:`to_numpy`.
+        """
+        images = self.to_numpy()
+        return pa.FixedShapeTensorArray.from_numpy_ndarray(images)
+
+    def _common(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        if len(self) == 0:
+            raise ValueError("a batch of no images has no shape")
+        if self.errors and self.positions is None:
+            raise ValueError(f"{len(self.errors)} of {len(self)} images are missing")
+        if (self._shapes != self._shapes[0]).any() or (self._types != self._types[0]).any():
+            raise ValueError("the images differ in shape or dtype")
+        return _array_shape(self._shapes[0]), np.dtype(_native.PIXEL_TYPES[self._types[0]])
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        return self.to_arrow().__arrow_c_array__(requested_schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ImageBatch, (self.records, np.array(self._shapes), np.array(self._types))
+
+    def __repr__(self) -> str:
+        missing = f", {len(self.errors)} failed" if self.errors else ""
+        size = len(self.records.buffer)
+        return f"<ImageBatch of {len(self)} images, {size:,} bytes{missing}>"
+
+
+def images_of(batch: _native.Batch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
+    """Shapes and types of a decoded batch; zeros where there is no image."""
+    if batch.images is not None:
+        return batch.images
+    return np.zeros((batch.count, 3), np.uint32), np.zeros(batch.count, np.uint8)
