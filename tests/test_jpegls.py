@@ -128,8 +128,7 @@ def test_noise_that_cannot_shrink_is_stored(shape, bits):
     np.testing.assert_array_equal(codec.decode(payload), array)
 
 
-def test_images_that_grow_to_several_times_their_size_are_stored():
-    # Extremes in turn after a flat start: the longest codes there are.
+def test_predictions_that_fail_everywhere_are_stored():
     array = np.zeros((64, 64), np.uint16)
     array[32:, ::2] = 65535
     array[32::2] = 65535 - array[32::2]

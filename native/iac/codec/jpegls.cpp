@@ -136,9 +136,8 @@ class JpegLs final : public ImageCodec {
                      std::vector<std::byte>& out) const override {
     const int bits = checked_bits(shape, pixels);
     const size_t start = out.size(), most = most_bytes(shape.samples());
-    // Noise takes a little more than its own size. Values that contradict the prediction again and
-    // again take several times that, and are encoded again.
-    size_t room = shape.bytes() + shape.bytes() / 8 + 1024;
+    // Noise takes a few percent more than its own size: it is encoded again.
+    size_t room = shape.bytes() + shape.bytes() / 32 + 1024;
     while (true) {
       out.resize(start + std::min(room, most));
       const auto size = encode_within(shape, bits, pixels, std::span(out).subspan(start));
