@@ -13,6 +13,13 @@ import iac_query as iac
 
 DATA = Path(__file__).parent / "data"
 MANIFEST = json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))
+#: The packs there whose records are images.
+IMAGES = sorted(
+    name
+    for name, entry in MANIFEST.items()
+    if any(record.get("decoded", {}).get("kind") == "ndarray" for record in entry["records"])
+    and "feature_dim" not in entry["header"]
+)
 HEADER_BYTES = 65536
 
 

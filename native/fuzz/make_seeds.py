@@ -1,7 +1,8 @@
-"""Makes the seeds of the pack target: make_seeds.py PACK...
+"""Makes the seeds: make_seeds.py PACK...
 
-A seed is a pack without its padding, see pack.cpp. The streams of the native tests become seeds
-as well.
+A seed of the pack target is a pack without its padding, see pack.cpp. The streams of the native
+tests become seeds as well. Packs of images give the seeds of the codecs target: small payloads
+behind the number of their codec.
 """
 
 import json
@@ -9,9 +10,16 @@ import struct
 import sys
 from pathlib import Path
 
+import iac_query as iac
+
 HERE = Path(__file__).parent
 STREAMS = HERE.parent / "tests/data"
 SEEDS = HERE / "seeds/pack"
+CODEC_SEEDS = HERE / "seeds/codecs"
+# As codecs.cpp has them.
+CODECS = {"zstd": 0, "brotli": 1, "jxl": 2, "jpeg": 3, "jpeg2000": 5, "jpegls": 7}
+IMAGE_CODECS = ("jxl", "jpeg", "jpeg2000", "jpegls")
+SEEDS_A_PACK, MOST_BYTES = 3, 1200
 ROWS = {"every_type": 4, "nested_dictionaries": 6, "delta_dictionary": 5, "two_dictionaries": 2}
 NO_ROWS = ("no_rows", "no_columns", "two_offsets")
 
@@ -35,10 +43,27 @@ def of_pack(path: Path, literal: bool) -> bytes:
     return seed(literal, text, slides, index, data, (header["num_slides"], header["num_records"]))
 
 
+def write_payloads(path: Path) -> None:
+    """Write the seeds of a pack of images, of different sizes as far as it has them."""
+    with iac.VariableRecordPack(path) as pack:
+        payloads = sorted(map(pack.read_bytes, range(len(pack))), key=len)
+        name = pack.header["codec"]
+    payloads = [payload for payload in payloads if len(payload) <= MOST_BYTES] or payloads[:1]
+    step = -(-len(payloads) // SEEDS_A_PACK)
+    for i, payload in enumerate(payloads[::-step]):
+        (CODEC_SEEDS / f"{path.stem}_{i}").write_bytes(bytes([CODECS[name]]) + payload)
+
+
 def main() -> None:
     """Write every seed."""
     SEEDS.mkdir(parents=True, exist_ok=True)
+    CODEC_SEEDS.mkdir(parents=True, exist_ok=True)
     for path in map(Path, sys.argv[1:]):
+        with iac.PackReader(path) as reader:
+            holds_images = reader.header.get("codec") in IMAGE_CODECS
+        if holds_images:
+            write_payloads(path)
+            continue
         (SEEDS / path.stem).write_bytes(of_pack(path, literal=False))
         (SEEDS / f"{path.stem}_literal").write_bytes(of_pack(path, literal=True))
     empty = (STREAMS / "no_columns.arrows").read_bytes()

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "iac/decode.h"
 #include "iac/platform.h"
+#include "tests/batches.h"
 #include "tests/frames.h"
 #include "tests/packs.h"
 
@@ -55,39 +55,6 @@ std::string told(uint32_t size, unsigned char value, size_t padding = 0) {
   std::memcpy(text.data(), &size, sizeof size);
   text[4] = static_cast<char>(value);
   return text;
-}
-
-struct Decoded {
-  std::vector<std::string> records;
-  std::vector<RowFailure> failures;
-  std::vector<int64_t> positions;
-  Batch batch;
-};
-
-Decoded decode_all(const std::vector<std::string>& payloads,
-                   const std::vector<const Codec*>& codecs, unsigned workers,
-                   OnError rule = OnError::null, DecodeLimits limits = {},
-                   size_t round_rows = SIZE_MAX) {
-  uint64_t total = 0;
-  for (const std::string& payload : payloads) total += payload.size();
-  BatchDecoder decoder(limits, workers, total);
-  Failures failures(payloads.size());
-  for (size_t first = 0; first < payloads.size();) {
-    const size_t end = std::min(
-        payloads.size(), round_rows < payloads.size() ? first + round_rows : payloads.size());
-    std::vector<Bytes> part;
-    for (size_t i = first; i < end; ++i) part.push_back(bytes_of(payloads[i]));
-    const auto part_codecs =
-        codecs.size() == 1 ? std::span(codecs) : std::span(codecs).subspan(first, end - first);
-    decoder.add(part, part_codecs, first, failures);
-    first = end;
-  }
-  Decoded all;
-  all.batch = decoder.finish(rule, failures);
-  all.records = records_of(all.batch);
-  all.failures = all.batch.failures;
-  all.positions = all.batch.positions;
-  return all;
 }
 
 const Told exact_size(SizeHint::Kind::exact), bound_size(SizeHint::Kind::bound),

@@ -1,0 +1,58 @@
+"""Image packs written by the package that the format comes from."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from packs import DATA, IMAGES, MANIFEST
+
+import iac_query as iac
+from iac_query.codec import codec_of_header
+
+LOSSY = sorted(path.stem for path in (DATA / "decoded").glob("*.npz"))
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def stored_and_decoded(name: str) -> tuple[list[bytes], list[np.ndarray]]:
+    rows = [record["row"] for record in MANIFEST[name]["records"]]
+    with iac.PackReader(DATA / name) as reader:
+        stored = reader.read_payloads(rows)
+        try:
+            codec = codec_of_header(reader.header)
+        except iac.CodecError as error:
+            pytest.skip(str(error))
+    return stored, codec.decode_many(stored, workers=2)
+
+
+def test_all_image_packs_are_here():
+    assert len(IMAGES) == 12
+    assert set(LOSSY) == {"j2k_lossy.iac", "jpeg_444_prog.iac", "jpeg_default.iac", "jxl_lossy.iac"}
+    assert set(LOSSY) < set(IMAGES)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_images_are_those_of_the_manifest(name: str):
+    stored, images = stored_and_decoded(name)
+    records = MANIFEST[name]["records"]
+    assert len(images) == len(records) == MANIFEST[name]["num_records"]
+    for record, payload, array in zip(records, stored, images, strict=True):
+        assert len(payload) == record["stored_length"]
+        assert digest(payload) == record["stored_sha256"]
+        assert array.dtype.name == record["decoded"]["dtype"]
+        assert list(array.shape) == record["decoded"]["shape"]
+        if name not in LOSSY:
+            assert digest(array.tobytes()) == record["decoded"]["sha256"]
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_lossy_images_are_within_two_of_what_was_decoded_then(name: str):
+    _, images = stored_and_decoded(name)
+    with np.load(DATA / "decoded" / f"{name}.npz") as decoded:
+        for record, array in zip(MANIFEST[name]["records"], images, strict=True):
+            expected = decoded[f"r{record['row']}"]
+            assert digest(expected.tobytes()) == record["decoded"]["sha256"]
+            most = 2 if array.dtype.kind == "u" else 2 / 255
+            assert np.abs(array.astype(float) - expected.astype(float)).max() <= most
