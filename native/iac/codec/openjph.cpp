@@ -1,0 +1,166 @@
+#include "iac/codec/openjph.h"
+
+#include <openjph/ojph_arch.h>
+#include <openjph/ojph_base.h>
+#include <openjph/ojph_codestream.h>
+#include <openjph/ojph_file.h>
+#include <openjph/ojph_mem.h>
+#include <openjph/ojph_message.h>
+#include <openjph/ojph_params.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+
+#include "iac/codec/j2k_planes.h"
+#include "iac/codec/j2k_reader.h"
+
+namespace iac::j2k {
+namespace {
+
+std::string formatted(const char* format, va_list arguments) {
+  char text[200];
+  std::vsnprintf(text, sizeof text, format, arguments);
+  return text;
+}
+
+// The library's own handlers print. It expects an error's handler to throw; a warning is of
+// something that it passes over, which leaves other pixels.
+struct Errors final : ojph::message_error {
+  void operator()(int, const char*, int, const char* format, ...) override {
+    va_list arguments;
+    va_start(arguments, format);
+    const std::string text = formatted(format, arguments);
+    va_end(arguments);
+    throw bad(text);
+  }
+};
+
+struct Warnings final : ojph::message_warning {
+  static thread_local bool warned;
+  void operator()(int, const char*, int, const char*, ...) override { warned = true; }
+};
+thread_local bool Warnings::warned = false;
+
+struct Infos final : ojph::message_info {
+  void operator()(int, const char*, int, const char*, ...) override {}
+};
+
+// Handlers and tables of the library are global and set without a lock: once, before any use.
+void set_up() {
+  static const bool done = [] {
+    static Errors errors;
+    static Warnings warnings;
+    static Infos infos;
+    ojph::configure_error(&errors);
+    ojph::configure_warning(&warnings);
+    ojph::configure_info(&infos);
+    const ojph::codestream first;
+    return true;
+  }();
+  static_cast<void>(done);
+  Warnings::warned = false;
+}
+
+class Output final : public ojph::outfile_base {
+ public:
+  explicit Output(std::vector<std::byte>& out) : out_(out), start_(out.size()) {}
+
+  size_t write(const void* data, size_t size) override {
+    const auto* from = static_cast<const std::byte*>(data);
+    out_.insert(out_.end(), from, from + size);
+    return size;
+  }
+  ojph::si64 tell() override { return static_cast<ojph::si64>(out_.size() - start_); }
+
+ private:
+  std::vector<std::byte>& out_;
+  size_t start_;
+};
+
+// The library throws a plain text where it has no memory.
+template <class Work>
+void guarded(Work work) {
+  set_up();
+  try {
+    work();
+  } catch (const char*) {
+    throw std::bad_alloc();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw bad(error.what());
+  }
+  if (Warnings::warned) throw bad("payload is damaged");
+}
+
+// The step of the irreversible transform, of the samples' whole range.
+constexpr float quantization = 1.0F / 256;
+
+}  // namespace
+
+void decode_openjph(const Codestream& stream, const ImageShape& shape, std::byte* pixels) {
+  const Component& component = stream.components[0];
+  const Range range = range_of(component.precision, component.is_signed);
+  const uint64_t pitch = uint64_t{shape.width} * shape.channels * size_of(shape.type);
+  guarded([&] {
+    ojph::mem_infile file;
+    file.open(reinterpret_cast<const ojph::ui8*>(stream.bytes.data()), stream.bytes.size());
+    ojph::codestream codestream;
+    codestream.read_headers(&file);
+    codestream.set_planar(false);
+    codestream.create();
+    std::array<const int32_t*, max_components> rows{};
+    for (uint32_t y = 0; y < shape.height; ++y) {
+      for (uint32_t c = 0; c < shape.channels; ++c) {
+        ojph::ui32 got = 0;
+        const ojph::line_buf* line = codestream.pull(got);
+        if (line == nullptr || got != c) throw bad("payload is damaged");
+        rows[c] = line->i32;
+      }
+      interleave(rows.data(), shape.channels, shape.width, range, shape.type, pixels + y * pitch);
+    }
+    codestream.close();
+  });
+}
+
+void encode_openjph(const ImageShape& shape, const std::byte* pixels, bool lossless,
+                    std::vector<std::byte>& out) {
+  const uint64_t pitch = uint64_t{shape.width} * shape.channels * size_of(shape.type);
+  const auto depth = static_cast<ojph::ui32>(8 * size_of(shape.type));
+  guarded([&] {
+    ojph::codestream codestream;
+    ojph::param_siz size = codestream.access_siz();
+    size.set_image_extent(ojph::point(shape.width, shape.height));
+    size.set_num_components(shape.channels);
+    for (uint32_t c = 0; c < shape.channels; ++c) {
+      size.set_component(c, ojph::point(1, 1), depth, false);
+    }
+    ojph::param_cod coding = codestream.access_cod();
+    coding.set_num_decomposition(decompositions(shape.width, shape.height));
+    coding.set_block_dims(64, 64);
+    coding.set_progression_order("RPCL");
+    coding.set_color_transform(false);
+    coding.set_reversible(lossless);
+    if (!lossless) codestream.access_qcd().set_irrev_quant(quantization);
+    codestream.set_planar(false);
+    Output file(out);
+    codestream.write_headers(&file);
+    ojph::ui32 channel = 0;
+    ojph::line_buf* line = codestream.exchange(nullptr, channel);
+    for (uint32_t y = 0; y < shape.height; ++y) {
+      for (uint32_t c = 0; c < shape.channels; ++c) {
+        take_channel(pixels + y * pitch, shape.type, shape.channels, channel, shape.width,
+                     line->i32);
+        line = codestream.exchange(line, channel);
+      }
+    }
+    codestream.flush();
+    codestream.close();
+  });
+}
+
+}  // namespace iac::j2k
