@@ -75,8 +75,8 @@ class Walk {
     read_size(segment());
     read_main_header();
     read_tile_parts();
-    if (std::find(next_part_.begin(), next_part_.end(), 0) != next_part_.end()) {
-      throw bad("a tile is missing");
+    for (const Parts& parts : parts_) {
+      if (parts.seen == 0 || parts.seen < parts.claimed) throw bad("a tile is missing or not whole");
     }
     stream_.bytes = bytes_.first(reader_.position());
     stream_.is_ht = (styles_ & 0x40) != 0;
@@ -122,7 +122,7 @@ class Walk {
     if (tiles() > 65535 || tiles() > bytes_.size() / tile_part_header) {
       throw bad("the image claims more tiles than the payload can hold");
     }
-    next_part_.assign(tiles(), 0);
+    parts_.assign(tiles(), {});
   }
 
   void read_component(Reader& reader) {
@@ -282,10 +282,9 @@ class Walk {
     uint64_t length = sot.u32();
     const uint32_t part = sot.u8(), parts = sot.u8();
     if (sot.left() > 0 || index >= tiles()) throw bad("a tile part is not of this image");
-    if (part != next_part_[index] || (parts != 0 && part >= parts)) {
-      throw bad("tile parts are missing or not in order");
-    }
-    next_part_[index] = part + 1;
+    if (part != parts_[index].seen) throw bad("tile parts are missing or not in order");
+    ++parts_[index].seen;
+    parts_[index].claimed = std::max(parts_[index].claimed, parts);
     has_tile_parts_ |= part > 0;
     if (length == 0) {  // up to the end
       length = length_to_end(start);
@@ -381,13 +380,17 @@ class Walk {
                        [&](uint32_t exponent) { return exponent + guard <= 31; });
   }
 
+  struct Parts {
+    uint32_t seen = 0, claimed = 0;
+  };
+
   Bytes bytes_;
   Reader reader_;
   Codestream stream_;
   Interval x_{}, y_{};
   uint64_t tile_width_ = 0, tile_height_ = 0, tile_x0_ = 0, tile_y0_ = 0;
   uint64_t tiles_across_ = 0, tiles_down_ = 0;
-  std::vector<uint32_t> next_part_;  // of each tile
+  std::vector<Parts> parts_;  // of each tile
   Tile main_;
   Quantization quantization_;
   uint64_t packets_ = 0;

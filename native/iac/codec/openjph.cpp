@@ -8,9 +8,11 @@
 #include <openjph/ojph_message.h>
 #include <openjph/ojph_params.h>
 
+#include <algorithm>
 #include <array>
-#include <cstdarg>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 
 #include "iac/codec/j2k_planes.h"
@@ -19,48 +21,47 @@
 namespace iac::j2k {
 namespace {
 
-std::string formatted(const char* format, va_list arguments) {
-  char text[200];
-  std::vsnprintf(text, sizeof text, format, arguments);
-  return text;
+// What the library says of a payload, kept by the thread that it says it to. A warning is of
+// something that it passes over, which leaves other pixels.
+struct Complaint {
+  char text[256];
+  size_t size = 0;
+};
+thread_local Complaint complaint;
+
+ssize_t complain(void*, const char* text, size_t size) {
+  const size_t taken = std::min(size, sizeof complaint.text - complaint.size);
+  std::memcpy(complaint.text + complaint.size, text, taken);
+  complaint.size += taken;
+  return static_cast<ssize_t>(size);
 }
 
-// The library's own handlers print. It expects an error's handler to throw; a warning is of
-// something that it passes over, which leaves other pixels.
-struct Errors final : ojph::message_error {
-  void operator()(int, const char*, int, const char* format, ...) override {
-    va_list arguments;
-    va_start(arguments, format);
-    const std::string text = formatted(format, arguments);
-    va_end(arguments);
-    throw bad(text);
-  }
-};
+// "ojph error 0x... at file:line: what is wrong"
+std::string reason() {
+  std::string text(complaint.text, complaint.size);
+  const size_t place = text.find(" at ");
+  const size_t start = place == std::string::npos ? place : text.find(": ", place);
+  if (start != std::string::npos) text.erase(0, start + 2);
+  text.erase(std::min(text.find('\n'), text.size()));
+  return text.empty() ? "unknown reason" : text;
+}
 
-struct Warnings final : ojph::message_warning {
-  static thread_local bool warned;
-  void operator()(int, const char*, int, const char*, ...) override { warned = true; }
-};
-thread_local bool Warnings::warned = false;
-
-struct Infos final : ojph::message_info {
-  void operator()(int, const char*, int, const char*, ...) override {}
-};
-
-// Handlers and tables of the library are global and set without a lock: once, before any use.
+// Streams and tables of the library are global and set without a lock: once, before any use. Its
+// errors are thrown only where there is a stream to print them to; handlers given to its
+// configure_error() are ignored by release 0.9.
 void set_up() {
   static const bool done = [] {
-    static Errors errors;
-    static Warnings warnings;
-    static Infos infos;
-    ojph::configure_error(&errors);
-    ojph::configure_warning(&warnings);
-    ojph::configure_info(&infos);
+    FILE* stream = fopencookie(nullptr, "w", {nullptr, complain, nullptr, nullptr});
+    if (stream == nullptr) throw std::bad_alloc();
+    std::setvbuf(stream, nullptr, _IONBF, 0);
+    ojph::set_error_stream(stream);
+    ojph::set_warning_stream(stream);
+    ojph::set_info_stream(nullptr);
     const ojph::codestream first;
     return true;
   }();
   static_cast<void>(done);
-  Warnings::warned = false;
+  complaint.size = 0;
 }
 
 class Output final : public ojph::outfile_base {
@@ -81,20 +82,16 @@ class Output final : public ojph::outfile_base {
 
 // The library throws a plain text where it has no memory.
 template <class Work>
-void guarded(Work work) {
+void guarded(const char* doing, Work work) {
   set_up();
   try {
     work();
   } catch (const char*) {
     throw std::bad_alloc();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw bad(error.what());
+  } catch (const std::runtime_error&) {
+    throw bad(std::string(doing) + ": " + reason());
   }
-  if (Warnings::warned) throw bad("payload is damaged");
+  if (complaint.size > 0) throw bad(std::string(doing) + ": " + reason());
 }
 
 // The step of the irreversible transform, of the samples' whole range.
@@ -106,7 +103,7 @@ void decode_openjph(const Codestream& stream, const ImageShape& shape, std::byte
   const Component& component = stream.components[0];
   const Range range = range_of(component.precision, component.is_signed);
   const uint64_t pitch = uint64_t{shape.width} * shape.channels * size_of(shape.type);
-  guarded([&] {
+  guarded("payload does not decode", [&] {
     ojph::mem_infile file;
     file.open(reinterpret_cast<const ojph::ui8*>(stream.bytes.data()), stream.bytes.size());
     ojph::codestream codestream;
@@ -131,7 +128,7 @@ void encode_openjph(const ImageShape& shape, const std::byte* pixels, bool lossl
                     std::vector<std::byte>& out) {
   const uint64_t pitch = uint64_t{shape.width} * shape.channels * size_of(shape.type);
   const auto depth = static_cast<ojph::ui32>(8 * size_of(shape.type));
-  guarded([&] {
+  guarded("image does not encode", [&] {
     ojph::codestream codestream;
     ojph::param_siz size = codestream.access_siz();
     size.set_image_extent(ojph::point(shape.width, shape.height));
