@@ -197,7 +197,9 @@ void encode_openjpeg(const ImageShape& shape, const std::byte* pixels, bool loss
   parameters.irreversible = lossless ? 0 : 1;
   parameters.tcp_mct = 0;
   parameters.tcp_numlayers = 1;
-  parameters.tcp_rates[0] = 0;  // all that the quantization leaves
+  // All that the quantization leaves, but where that is too little to be of use: half of the raw
+  // size at most.
+  parameters.tcp_rates[0] = lossless ? 0 : 2;
   parameters.cp_disto_alloc = 1;
   session.check(opj_setup_encoder(session.codec(), &parameters, image.get()));
   session.check(opj_codec_set_threads(session.codec(), 0));

@@ -94,8 +94,25 @@ void guarded(const char* doing, Work work) {
   if (complaint.size > 0) throw bad(std::string(doing) + ": " + reason());
 }
 
-// The step of the irreversible transform, of the samples' whole range.
-constexpr float quantization = 1.0F / 256;
+template <class T>
+uint32_t span_of(const T* samples, uint64_t count) {
+  T low = samples[0], high = samples[0];
+  for (uint64_t i = 0; i < count; ++i) {
+    low = std::min(low, samples[i]);
+    high = std::max(high, samples[i]);
+  }
+  return high - low + 1U;
+}
+
+// The step of the irreversible transform, as a part of the type's range: a 64th of the values that
+// the image has, so that 12 bits in a uint16 lose no more than 8 in a uint8; at least one value.
+float quantization(const ImageShape& shape, const std::byte* pixels) {
+  const bool is_byte = size_of(shape.type) == 1;
+  const uint32_t span =
+      is_byte ? span_of(reinterpret_cast<const uint8_t*>(pixels), shape.samples())
+              : span_of(reinterpret_cast<const uint16_t*>(pixels), shape.samples());
+  return std::max(1.0F, static_cast<float>(span) / 64) / (is_byte ? 256.0F : 65536.0F);
+}
 
 }  // namespace
 
@@ -142,7 +159,7 @@ void encode_openjph(const ImageShape& shape, const std::byte* pixels, bool lossl
     coding.set_progression_order("RPCL");
     coding.set_color_transform(false);
     coding.set_reversible(lossless);
-    if (!lossless) codestream.access_qcd().set_irrev_quant(quantization);
+    if (!lossless) codestream.access_qcd().set_irrev_quant(quantization(shape, pixels));
     codestream.set_planar(false);
     Output file(out);
     codestream.write_headers(&file);
