@@ -19,6 +19,7 @@ const std::vector<Entry>& codecs() {
       {"zstd", make_zstd, {}},
       {"brotli", make_brotli, {}},
       {"jpegls", make_jpegls, {}},
+      {"jpeg2000", make_jpeg2000, {"profile"}},
   };
   return all;
 }
