@@ -18,6 +18,7 @@ const std::vector<Entry>& codecs() {
       {"none", make_none, {}},
       {"zstd", make_zstd, {}},
       {"brotli", make_brotli, {}},
+      {"jpeg", make_jpeg, {"tables_base64", "encoded_color_space"}},
   };
   return all;
 }
