@@ -79,24 +79,20 @@ class Jpeg final : public ImageCodec {
     return header.precision <= 8 ? jpeg::decode_gdcm8 : jpeg::decode_gdcm16;
   }
 
-  // Whether three components are YCbCr and have to be converted. JFIF knows nothing else; then
-  // comes what the pack's header says, then what the stream does.
+  // Whether three components are YCbCr and have to be converted. Samples without loss never are.
+  // JFIF knows nothing else; then comes what the pack's header says, then what the stream does.
   bool is_ycbcr(const Header& header) const {
     if (header.count != 3) return false;
-    if (header.process == Process::lossless) return check_lossless(header);
+    const bool told = settings_.has_color_space && settings_.encoded_color_space == "YCbCr";
+    if (header.process == Process::lossless) {
+      if (told) throw bad("lossless YCbCr images are not converted to RGB");
+      return false;
+    }
     if (header.jfif) return true;
-    if (settings_.has_color_space) return settings_.encoded_color_space == "YCbCr";
+    if (settings_.has_color_space) return told;
     if (header.adobe_transform >= 0) return header.adobe_transform != 0;
     const auto& [first, second, third] = header.components;
     return !(first.id == 'R' && second.id == 'G' && third.id == 'B');
-  }
-
-  // Samples without loss are not converted. Always false.
-  bool check_lossless(const Header&) const {
-    if (settings_.has_color_space && settings_.encoded_color_space == "YCbCr") {
-      throw bad("lossless YCbCr images are not converted to RGB");
-    }
-    return false;
   }
 
   void check(const ImageShape& shape) const {
@@ -124,6 +120,9 @@ std::shared_ptr<const Codec> make_jpeg(Params& params) {
   settings.quality = params.integer("quality", 1, 100, 90);
   settings.lossless = params.boolean("lossless", false);
   settings.progressive = params.boolean("progressive", false);
+  if (settings.lossless && settings.progressive) {
+    throw params.bad("progressive images are not lossless");
+  }
   settings.subsampling = params.choice("subsampling", {"420", "422", "444"});
   settings.has_color_space = params.has("tables_base64") || params.has("encoded_color_space");
   settings.tables_base64 = params.optional_text("tables_base64");

@@ -1,4 +1,4 @@
-// The calls of libjpeg, for whichever jpeglib.h was included before. The library leaves by longjmp
+// The calls of libjpeg, for whichever jpeglib.h and jerror.h were included before. The library leaves by longjmp
 // from any call: nothing here that it passes over has a destructor. It uses no memory but what
 // belongs to the image, so that threads do not meet.
 #pragma once
@@ -33,8 +33,9 @@ struct Errors {
   leave(info);
 }
 
+// Warnings tell of damage, all but one: fields of a scan that sequential decoding does not use.
 void take_message(j_common_ptr info, int level) {
-  if (level < 0) take_error(info);  // a warning
+  if (level < 0 && info->err->msg_code != JWRN_NOT_SEQUENTIAL) take_error(info);
 }
 
 void print_nothing(j_common_ptr) {}

@@ -3,6 +3,8 @@
 
 extern "C" {
 #include <gdcmjpeg/12/jpeglib.h>
+//
+#include <gdcmjpeg/12/jerror.h>
 }
 
 #include "iac/codec/jpeg_calls.h"

@@ -3,6 +3,8 @@
 
 extern "C" {
 #include <gdcmjpeg/16/jpeglib.h>
+//
+#include <gdcmjpeg/16/jerror.h>
 }
 
 #include "iac/codec/jpeg_calls.h"

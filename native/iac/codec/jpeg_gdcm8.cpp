@@ -3,6 +3,8 @@
 
 extern "C" {
 #include <gdcmjpeg/8/jpeglib.h>
+//
+#include <gdcmjpeg/8/jerror.h>
 }
 
 #include "iac/codec/jpeg_calls.h"

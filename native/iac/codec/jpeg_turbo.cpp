@@ -2,6 +2,8 @@
 #include <cstdio>
 
 #include <jpeglib.h>
+//
+#include <jerror.h>
 
 #include "iac/codec/jpeg_calls.h"
 
