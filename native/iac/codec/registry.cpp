@@ -20,6 +20,7 @@ const std::vector<Entry>& codecs() {
       {"brotli", make_brotli, {}},
       {"jpegls", make_jpegls, {}},
       {"jpeg2000", make_jpeg2000, {"profile"}},
+      {"jpeg", make_jpeg, {"tables_base64", "encoded_color_space"}},
   };
   return all;
 }
