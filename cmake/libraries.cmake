@@ -65,6 +65,7 @@ iac_library(liblz4-dev liblz4)
 iac_library(libopenjp2-7-dev libopenjp2)
 iac_library(libzstd-dev libzstd)
 iac_library(nlohmann-json3-dev nlohmann_json)
+iac_plain_library(libgdcm-dev gdcmjpeg/16/jpeglib.h gdcmjpeg8 gdcmjpeg12 gdcmjpeg16)
 iac_plain_library(libopenjph-dev openjph/ojph_arch.h openjph)
 
 if(missing_packages)
