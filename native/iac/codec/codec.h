@@ -40,7 +40,7 @@ struct SizeHint {
   };
   Kind kind = Kind::unknown;
   uint64_t bytes = 0;
-  ImageShape image;  // what image codecs say besides
+  ImageShape image = {};  // what image codecs say besides
 };
 
 class Codec {

@@ -114,6 +114,14 @@ float quantization(const ImageShape& shape, const std::byte* pixels) {
   return std::max(1.0F, static_cast<float>(span) / 64) / (is_byte ? 256.0F : 65536.0F);
 }
 
+// Release 0.9 forgets the lossy transform of a lone row, and codes what its memory held before: the
+// image is not halved that far.
+uint32_t halvings(const ImageShape& shape, bool lossless) {
+  uint32_t count = decompositions(shape.width, shape.height);
+  while (!lossless && count > 0 && (shape.height - 1) >> count == 0) --count;
+  return count;
+}
+
 }  // namespace
 
 void decode_openjph(const Codestream& stream, const ImageShape& shape, std::byte* pixels) {
@@ -154,7 +162,7 @@ void encode_openjph(const ImageShape& shape, const std::byte* pixels, bool lossl
       size.set_component(c, ojph::point(1, 1), depth, false);
     }
     ojph::param_cod coding = codestream.access_cod();
-    coding.set_num_decomposition(decompositions(shape.width, shape.height));
+    coding.set_num_decomposition(halvings(shape, lossless));
     coding.set_block_dims(64, 64);
     coding.set_progression_order("RPCL");
     coding.set_color_transform(false);

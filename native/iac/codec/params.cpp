@@ -30,18 +30,23 @@ static bool is_within(const nlohmann::json& value, int low, int high) {
   return value.is_number_integer() && value.get<int64_t>() >= low && value.get<int64_t>() <= high;
 }
 
+static std::string integer_from(int low, int high) {
+  return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
+}
+
 std::optional<int> Params::optional_integer(const char* name, int low, int high) {
   const nlohmann::json value = take(name);
   if (value.is_null()) return std::nullopt;
   if (is_within(value, low, high)) return value.get<int>();
-  throw bad(std::string(name) + " is " + value.dump() + ", expected an integer from " +
-            std::to_string(low) + " to " + std::to_string(high));
+  throw bad(std::string(name) + " is " + value.dump() + ", expected " + integer_from(low, high));
 }
 
 int Params::integer(const char* name, int low, int high, int otherwise) {
   const bool given = has(name);
   const auto value = optional_integer(name, low, high);
-  if (given && !value.has_value()) throw bad(std::string(name) + " is null, expected an integer");
+  if (given && !value.has_value()) {
+    throw bad(std::string(name) + " is null, expected " + integer_from(low, high));
+  }
   return value.value_or(otherwise);
 }
 
