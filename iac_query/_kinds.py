@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._tensors import fixed_size_lists, tensors
 from .codec import is_registered
 from .errors import CodecError
 from .fixed import fixed_shape
@@ -84,9 +85,11 @@ class PackKind:
             return ImageBatch.from_native(batch, "null").to_arrow()
         if self.kind == "tensor":
             shape, dtype = self._tensor_shape(batch)
-            return _tensors(batch, shape, dtype)
+            values = _values(batch, math.prod(shape), dtype)
+            return tensors(values, shape, batch.count, _validity(batch))
         if self.kind == "vector":
-            return _lists(batch, self._dim, self._dtype)
+            values = _values(batch, self._dim, self._dtype)
+            return fixed_size_lists(values, self._dim, batch.count, _validity(batch))
         buffers = [_validity(batch), pa.py_buffer(batch.offsets), pa.py_buffer(batch.data)]
         return pa.Array.from_buffers(self.type, batch.count, buffers)
 
@@ -104,23 +107,14 @@ def _validity(batch: _native.Batch) -> pa.Buffer | None:
     return None if batch.validity is None else pa.py_buffer(batch.validity)
 
 
-def _lists(batch: _native.Batch, size: int, dtype: npt.DTypeLike) -> pa.Array:
-    """The records as fixed-size lists of ``size`` values."""
-    values: Any = np.frombuffer(batch.data, dtype=dtype)
-    if batch.validity is not None:  # missing records have no bytes, Arrow wants them all
-        present = np.unpackbits(
-            np.frombuffer(batch.validity, np.uint8), count=batch.count, bitorder="little"
-        ).astype(bool)
-        spread = np.zeros((batch.count, size), dtype=dtype)
-        spread[present] = values.reshape(-1, size)
-        values = spread.reshape(-1)
-    child = pa.array(values)
-    return pa.Array.from_buffers(
-        pa.list_(child.type, size), batch.count, [_validity(batch)], children=[child]
-    )
-
-
-def _tensors(batch: _native.Batch, shape: tuple[int, ...], dtype: npt.DTypeLike) -> pa.Array:
-    storage = _lists(batch, math.prod(shape), dtype)
-    type = pa.fixed_shape_tensor(storage.type.value_type, shape)
-    return pa.ExtensionArray.from_storage(type, storage)
+def _values(batch: _native.Batch, size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """All records' values, ``size`` each; zeros for missing ones, Arrow wants them all."""
+    values = np.frombuffer(batch.data, dtype=dtype)
+    if batch.validity is None:
+        return values
+    present = np.unpackbits(
+        np.frombuffer(batch.validity, np.uint8), count=batch.count, bitorder="little"
+    ).astype(bool)
+    spread = np.zeros((batch.count, size), dtype=dtype)
+    spread[present] = values.reshape(-1, size)
+    return spread.reshape(-1)

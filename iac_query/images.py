@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._tensors import tensors
 from .batch import ContiguousRecordBatch
 from .errors import RecordFailure
 
@@ -158,6 +159,14 @@ class ImageBatch:
         columns += [names.take(pa.array(self._types)), data]
         mask = None if data.null_count == 0 else data.is_null()
         return pa.StructArray.from_arrays(columns, fields=list(IMAGE_TYPE), mask=mask)
+
+    def to_tensor(self) -> pa.Array:
+        """The images as an Arrow fixed_shape_tensor array over the same memory.
+
+        Raises ValueError as :meth:`to_numpy`.
+        """
+        images = self.to_numpy()
+        return tensors(images.reshape(-1), images.shape[1:], len(self))
 
     def common_shape(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """The one shape and dtype of all images that are there. Raises ValueError for several."""
