@@ -73,7 +73,7 @@ TEST_CASE("a large buffer is used again, by one of at most twice its size fewer"
   }
 }
 
-TEST_CASE("kept memory has a bound, whatever its last users said of it") {
+TEST_CASE("kept memory has a bound, whatever its last users said of it", "[memory]") {
   const uint64_t before = resident_bytes();
   for (const bool tell : {true, false}) {
     std::vector<Buffer> many;
@@ -84,7 +84,7 @@ TEST_CASE("kept memory has a bound, whatever its last users said of it") {
   }
 }
 
-TEST_CASE("untouched memory costs nothing") {
+TEST_CASE("untouched memory costs nothing", "[memory]") {
   const uint64_t before = resident_bytes();
   Buffer buffer = Buffer::allocate(uint64_t{8} << 30);
   buffer.data()[0] = std::byte{1};

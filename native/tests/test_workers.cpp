@@ -88,7 +88,7 @@ static int child_work(const std::string& path) {
   }
 }
 
-TEST_CASE("a child forked while other threads work has workers of its own") {
+TEST_CASE("a child forked while other threads work has workers of its own", "[fork]") {
   const Folder folder;
   const auto codec = make_codec("zstd", "{}");
   std::vector<std::string> stored;
