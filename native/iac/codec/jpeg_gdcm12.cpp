@@ -1,4 +1,5 @@
-// GDCM's libjpeg for 12 bits with loss.
+// GDCM's libjpeg for 12 bits with loss. Chrominance that is subsampled in height only is repeated,
+// where newer libraries interpolate.
 #include <cstdio>
 
 extern "C" {

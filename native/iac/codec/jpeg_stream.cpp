@@ -225,7 +225,7 @@ size_t check_scans(Bytes stream, const Header& header, const Tables& tables) {
     }
   }
   if (!scans.complete()) throw bad_stream("a component has no scan");
-  // A decoder looks up the symbol in a table of that many entries.
+  // GDCM's decoder looks the symbol up in a table of that many entries.
   if (largest > (header.process == Process::lossless ? 16 : 15)) {
     throw bad_stream("Huffman table is damaged");
   }
