@@ -57,7 +57,6 @@ if(NOT PkgConfig_FOUND)
 endif()
 
 iac_library(libbrotli-dev libbrotlidec libbrotlienc)
-iac_library(libcharls-dev charls)
 iac_library(libdeflate-dev libdeflate)
 iac_library(libjpeg62-turbo-dev libjpeg)
 iac_library(libjxl-dev libjxl)

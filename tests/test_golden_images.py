@@ -7,7 +7,6 @@ import pytest
 from packs import DATA, IMAGES, MANIFEST
 
 import iac_query as iac
-from iac_query.codec import codec_of_header
 
 LOSSY = sorted(path.stem for path in (DATA / "decoded").glob("*.npz"))
 
@@ -17,14 +16,20 @@ def digest(data: bytes) -> str:
 
 
 def stored_and_decoded(name: str) -> tuple[list[bytes], list[np.ndarray]]:
+    """Every record of a pack, read in each way there is."""
     rows = [record["row"] for record in MANIFEST[name]["records"]]
-    with iac.PackReader(DATA / name) as reader:
-        stored = reader.read_payloads(rows)
+    with iac.VariableRecordPack(DATA / name) as pack:
         try:
-            codec = codec_of_header(reader.header)
+            images = pack.read_many(rows, workers=2)
         except iac.CodecError as error:
+            if "unknown codec" not in str(error):
+                raise
             pytest.skip(str(error))
-    return stored, codec.decode_many(stored, workers=2)
+        batch = pack.read_many_contiguous(rows, workers=1)
+        for at, row in enumerate(rows):
+            np.testing.assert_array_equal(batch[at], images[at])
+            np.testing.assert_array_equal(pack.read(row), images[at])
+        return pack.reader.read_payloads(rows), images
 
 
 def test_all_image_packs_are_here():

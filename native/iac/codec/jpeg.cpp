@@ -64,7 +64,7 @@ class Jpeg final : public ImageCodec {
     jpeg::Encoding job{shape, pixels, &out, settings_.quality, settings_.progressive};
     if (settings_.subsampling != "444") job.horizontal = 2;
     if (settings_.subsampling == "420") job.vertical = 2;
-    const auto encode = !settings_.lossless               ? jpeg::encode_turbo
+    const auto encode = !settings_.lossless              ? jpeg::encode_turbo
                         : shape.type == PixelType::uint8 ? jpeg::encode_gdcm8
                                                          : jpeg::encode_gdcm16;
     const std::string problem = encode(job);

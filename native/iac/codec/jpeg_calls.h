@@ -1,6 +1,6 @@
-// The calls of libjpeg, for whichever jpeglib.h and jerror.h were included before. The library leaves by longjmp
-// from any call: nothing here that it passes over has a destructor. It uses no memory but what
-// belongs to the image, so that threads do not meet.
+// The calls of libjpeg, for whichever jpeglib.h and jerror.h were included before. The library
+// leaves by longjmp from any call: nothing here that it passes over has a destructor. It uses no
+// memory but what belongs to the image, so that threads do not meet.
 #pragma once
 
 #include <csetjmp>

@@ -1,10 +1,10 @@
-// GDCM's libjpeg for 12 bits with loss.
+// GDCM's libjpeg for 12 bits with loss. Chrominance that is subsampled in height only is repeated,
+// where newer libraries interpolate.
 #include <cstdio>
 
 extern "C" {
-#include <gdcmjpeg/12/jpeglib.h>
-//
 #include <gdcmjpeg/12/jerror.h>
+#include <gdcmjpeg/12/jpeglib.h>
 }
 
 #include "iac/codec/jpeg_calls.h"

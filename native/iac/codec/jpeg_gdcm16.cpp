@@ -2,9 +2,8 @@
 #include <cstdio>
 
 extern "C" {
-#include <gdcmjpeg/16/jpeglib.h>
-//
 #include <gdcmjpeg/16/jerror.h>
+#include <gdcmjpeg/16/jpeglib.h>
 }
 
 #include "iac/codec/jpeg_calls.h"

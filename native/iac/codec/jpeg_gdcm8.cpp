@@ -2,9 +2,8 @@
 #include <cstdio>
 
 extern "C" {
-#include <gdcmjpeg/8/jpeglib.h>
-//
 #include <gdcmjpeg/8/jerror.h>
+#include <gdcmjpeg/8/jpeglib.h>
 }
 
 #include "iac/codec/jpeg_calls.h"

@@ -47,10 +47,12 @@ int largest_dc_symbol(Bytes body) {
   int largest = 0;
   while (!body.empty()) {
     if (body.size() < 17) throw bad_stream("Huffman table is damaged");
+    const uint8_t which = byte_at(body, 0);  // a class, 0 for DC, and a number
+    if (which >> 4 > 1 || (which & 15) > 3) throw bad_stream("Huffman table is damaged");
     size_t symbols = 0;
     for (size_t i = 1; i <= 16; ++i) symbols += byte_at(body, i);
     if (body.size() < 17 + symbols) throw bad_stream("Huffman table is damaged");
-    if (byte_at(body, 0) >> 4 == 0) {
+    if (which >> 4 == 0) {
       for (size_t i = 0; i < symbols; ++i) largest = std::max<int>(largest, byte_at(body, 17 + i));
     }
     body = body.subspan(17 + symbols);

@@ -10,9 +10,7 @@ namespace {
 // Each scan goes over the whole image, however few bytes it has. Encoders make about ten.
 constexpr int max_scans = 100;
 
-std::string name_of_frame(uint8_t marker) {
-  return "SOF" + std::to_string(marker - marker::sof0);
-}
+std::string name_of_frame(uint8_t marker) { return "SOF" + std::to_string(marker - marker::sof0); }
 
 // Frames with other processes are hierarchical, or lossless with arithmetic coding: no library
 // decodes them.
@@ -41,8 +39,8 @@ void read_process(uint8_t marker, Header& header) {
 
 void check_precision(const Header& header) {
   const int bits = header.precision;
-  const bool known = header.process == Process::lossless ? bits >= 2 && bits <= 16
-                                                         : bits == 8 || bits == 12;
+  const bool known =
+      header.process == Process::lossless ? bits >= 2 && bits <= 16 : bits == 8 || bits == 12;
   if (!known) throw bad_stream("impossible precision of " + std::to_string(bits) + " bits");
   if (header.arithmetic && bits == 12) {
     throw bad_stream("12 bits with arithmetic coding are not supported");
@@ -138,15 +136,17 @@ class Scans {
     if (components < 1 || components > header_.count || body.size() != 4 + 2 * components) {
       throw bad_stream("scan header is damaged");
     }
-    const bool first_of_dc = byte_at(body, 1 + 2 * components) == 0 &&
-                             byte_at(body, 3 + 2 * components) >> 4 == 0;
+    const bool starts_dc =
+        byte_at(body, 1 + 2 * components) == 0 && byte_at(body, 3 + 2 * components) >> 4 == 0;
     std::array<bool, 3> here{};
     for (size_t i = 0; i < components; ++i) {
       const size_t which = component(byte_at(body, 1 + 2 * i));
+      const uint8_t tables = byte_at(body, 2 + 2 * i);  // of DC and AC, four there are
+      if (tables >> 4 > 3 || (tables & 15) > 3) throw bad_stream("scan header is damaged");
       const bool again = header_.process != Process::progressive && seen_[which];
       if (here[which] || again) throw bad_stream("a component is in a scan twice");
       here[which] = true;
-      if (header_.process != Process::progressive || first_of_dc) seen_[which] = true;
+      if (header_.process != Process::progressive || starts_dc) seen_[which] = true;
     }
   }
 
@@ -196,7 +196,8 @@ Header read_header(Bytes stream) {
       if (header.count > 0) throw bad_stream("payload has two frames");
       read_frame(segment.marker, segment.body, header);
     } else if (segment.marker == marker::dht) {
-      header.largest_dc_symbol = std::max(header.largest_dc_symbol, largest_dc_symbol(segment.body));
+      header.largest_dc_symbol =
+          std::max(header.largest_dc_symbol, largest_dc_symbol(segment.body));
     } else {
       read_application(segment.marker, segment.body, header);
     }
@@ -224,7 +225,7 @@ size_t check_scans(Bytes stream, const Header& header, const Tables& tables) {
     }
   }
   if (!scans.complete()) throw bad_stream("a component has no scan");
-  // A decoder looks up the symbol in a table of that many entries.
+  // GDCM's decoder looks the symbol up in a table of that many entries.
   if (largest > (header.process == Process::lossless ? 16 : 15)) {
     throw bad_stream("Huffman table is damaged");
   }

@@ -1,9 +1,10 @@
 // libjpeg-turbo, as far as its version 2 goes: 8 bits, with loss.
 #include <cstdio>
 
-#include <jpeglib.h>
-//
+extern "C" {
 #include <jerror.h>
+#include <jpeglib.h>
+}
 
 #include "iac/codec/jpeg_calls.h"
 
