@@ -34,7 +34,6 @@ enum Marker : uint32_t {
   EOC = 0xFFD9,
 };
 
-constexpr uint32_t max_levels = 32;
 constexpr size_t tile_part_header = 14;  // SOT and SOD
 
 uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
@@ -81,7 +80,7 @@ class Walk {
     stream_.bytes = bytes_.first(reader_.position());
     stream_.is_ht = (styles_ & 0x40) != 0;
     stream_.is_reversible = main_.coding[0].is_reversible;
-    stream_.is_plain_ht = stream_.is_ht && is_plain();
+    if (stream_.is_ht) describe_ht();
     return std::move(stream_);
   }
 
@@ -214,6 +213,7 @@ class Walk {
       throw bad("the COD marker has impossible values");
     }
     has_packet_markers_ |= (style & 6) != 0;
+    order_ = order;
     tile.layers = layers;
     const Coding coding = coding_of(reader, (style & 1) != 0);
     for (Coding& each : tile.coding) {
@@ -295,7 +295,7 @@ class Walk {
     }
     read_tile_header(index, part == 0);
     if (reader_.position() > start + length) throw bad("a tile part is shorter than its header");
-    reader_.take(start + length - reader_.position());
+    stream_.bodies.push_back(reader_.take(start + length - reader_.position()));
   }
 
   size_t length_to_end(size_t start) const {
@@ -355,11 +355,34 @@ class Walk {
             {std::max(top, y_.from), std::min(top + tile_height_, y_.to)}};
   }
 
+  void describe_ht() {
+    // Their bytes could not be told from damage.
+    if (has_packet_markers_ || main_.layers != 1) {
+      throw bad("HT with packet markers or several layers is not supported");
+    }
+    if (!is_plain()) return;
+    const Coding& coding = main_.coding[0];
+    PlainHt plain;
+    plain.body = stream_.bodies[0];
+    plain.width = stream_.components[0].width;
+    plain.height = stream_.components[0].height;
+    plain.components = static_cast<uint32_t>(stream_.components.size());
+    plain.levels = coding.levels;
+    plain.block_width = coding.block_width;
+    plain.block_height = coding.block_height;
+    plain.precincts = coding.precincts;
+    for (const uint32_t exponent : quantization_.exponents) {
+      plain.planes.push_back(exponent + (quantization_.style >> 5) - 1);
+    }
+    plain.by_component = order_ >= 3;
+    stream_.plain_ht = plain;
+  }
+
   bool is_plain() const {
     const Coding& coding = main_.coding[0];
     const bool has_offset = x_.from != 0 || y_.from != 0 || tile_x0_ != 0 || tile_y0_ != 0;
-    if (has_unusual_marker_ || has_packet_markers_ || has_tile_parts_ || is_open_ended_ ||
-        has_offset || tiles() != 1 || !has_capabilities_ || styles_ != 0x40 || main_.layers != 1) {
+    if (has_unusual_marker_ || has_tile_parts_ || is_open_ended_ || has_offset || tiles() != 1 ||
+        !has_capabilities_ || styles_ != 0x40) {
       return false;
     }
     // Its scratch memory grows with the number of blocks that a precinct may have.
@@ -368,16 +391,17 @@ class Walk {
     for (const Component& component : stream_.components) {
       if (component.dx != 1 || component.dy != 1) return false;
     }
-    return has_plain_quantization(coding);
+    const bool has_one_precinct = packets_ == stream_.components.size() * (coding.levels + 1);
+    return has_one_precinct && has_plain_quantization(coding);
   }
 
   bool has_plain_quantization(const Coding& coding) const {
     const uint32_t style = quantization_.style & 31, guard = quantization_.style >> 5;
     if (style != (coding.is_reversible ? 0 : 2)) return false;
     if (quantization_.exponents.size() != 3 * coding.levels + 1) return false;
-    // Bits of a block: they have to fit into 31.
+    // Bits of a sample, from none to 30.
     return std::all_of(quantization_.exponents.begin(), quantization_.exponents.end(),
-                       [&](uint32_t exponent) { return exponent + guard <= 31; });
+                       [&](uint32_t exponent) { return exponent + guard - 1 <= 30; });
   }
 
   struct Parts {
@@ -396,6 +420,7 @@ class Walk {
   uint64_t packets_ = 0;
   uint64_t smallest_side_ = UINT64_MAX;
   uint32_t styles_ = 0;
+  uint32_t order_ = 0;
   bool has_capabilities_ = false;
   bool has_unusual_marker_ = false;
   bool has_packet_markers_ = false;
