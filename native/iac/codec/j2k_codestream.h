@@ -40,8 +40,8 @@ struct Codestream {
   std::vector<Component> components;
   bool is_ht = false;
   bool is_reversible = false;
-  bool has_transform = false;   // of the first three components
-  size_t transform_at = 0;      // where in `bytes` that is said
+  bool has_transform = false;  // of the first three components
+  size_t transform_at = 0;     // where in `bytes` that is said
   bool has_comment = false;
   std::optional<PlainHt> plain_ht;
 };
