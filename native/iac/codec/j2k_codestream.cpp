@@ -36,6 +36,9 @@ enum Marker : uint32_t {
 };
 
 constexpr size_t tile_part_header = 14;  // SOT and SOD
+// OpenJPEG takes half a kilobyte for each code-block, also of those without data. So many there may
+// be of these, a size of 32 by 32 always fits, besides some for each byte of the payload.
+constexpr uint64_t free_blocks = 1 << 18, blocks_a_byte = 8;
 
 class Walk {
  public:
@@ -240,7 +243,7 @@ class Walk {
   }
 
   // A packet takes a byte at least, so that layers and precincts are limited by the payload: the
-  // libraries spend time and memory on each.
+  // libraries spend time and memory on each, and on code-blocks.
   void count_packets(uint32_t index, const TileCoding& tile) {
     const auto [x, y] = area_of(index);
     smallest_side_ = std::min({smallest_side_, x.size(), y.size()});
@@ -248,12 +251,17 @@ class Walk {
       const Component& component = stream_.components[c];
       const Coding& coding = tile.components[c];
       styles_ |= coding.style;
-      packets_ += tile.layers * coding.count_precincts(x.divided(component.dx),
-                                                       y.divided(component.dy), bytes_.size());
+      const Interval own_x = x.divided(component.dx), own_y = y.divided(component.dy);
+      packets_ += tile.layers * coding.count_precincts(own_x, own_y, bytes_.size());
+      blocks_ += coding.count_blocks(own_x, own_y, max_blocks());
     }
+    most_layers_ = std::max(most_layers_, tile.layers);
     has_packet_markers_ |= tile.has_packet_markers;
     if (packets_ > bytes_.size()) throw bad("the image claims more packets than there are");
+    if (blocks_ > max_blocks()) throw bad("the image claims far more code-blocks than there are");
   }
+
+  uint64_t max_blocks() const { return free_blocks + blocks_a_byte * bytes_.size(); }
 
   std::pair<Interval, Interval> area_of(uint32_t tile) const {
     const uint64_t left = tile_x0_ + tile % tiles_across_ * tile_width_;
@@ -264,7 +272,7 @@ class Walk {
 
   void describe_ht() {
     // Their bytes could not be told from damage.
-    if (has_packet_markers_ || main_.layers != 1) {
+    if (has_packet_markers_ || most_layers_ != 1) {
       throw bad("HT with packet markers or several layers is not supported");
     }
     if (!is_plain()) return;
@@ -324,7 +332,8 @@ class Walk {
   std::vector<Parts> parts_;  // of each tile
   TileCoding main_;
   Quantization quantization_;
-  uint64_t packets_ = 0;
+  uint64_t packets_ = 0, blocks_ = 0;
+  uint32_t most_layers_ = 0;
   uint64_t smallest_side_ = UINT64_MAX;
   uint32_t styles_ = 0;
   bool has_capabilities_ = false;

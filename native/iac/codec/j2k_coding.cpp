@@ -1,5 +1,7 @@
 #include "iac/codec/j2k_coding.h"
 
+#include <algorithm>
+
 #include "iac/codec/j2k_reader.h"
 
 namespace iac::j2k {
@@ -40,6 +42,17 @@ uint64_t Coding::count_precincts(Interval x, Interval y, uint64_t most) const {
     const uint64_t scale = uint64_t{1} << (levels - r);
     count += precincts_along(x.divided(scale), precincts[r] & 15) *
              precincts_along(y.divided(scale), precincts[r] >> 4);
+  }
+  return count <= most ? count : most + 1;
+}
+
+uint64_t Coding::count_blocks(Interval x, Interval y, uint64_t most) const {
+  uint64_t count = 0;
+  for (uint32_t r = 0; r <= levels && count <= most; ++r) {
+    const uint64_t scale = uint64_t{1} << (levels - r);
+    const uint32_t across = std::min<uint32_t>(block_width, precincts[r] & 15);
+    const uint32_t down = std::min<uint32_t>(block_height, precincts[r] >> 4);
+    count += ((x.divided(scale).size() >> across) + 1) * ((y.divided(scale).size() >> down) + 1);
   }
   return count <= most ? count : most + 1;
 }

@@ -27,6 +27,8 @@ struct Coding {
 
   // Precincts of all resolutions, or `most` + 1 for more than that.
   uint64_t count_precincts(Interval x, Interval y, uint64_t most) const;
+  // About as many code-blocks as there are, in the same way.
+  uint64_t count_blocks(Interval x, Interval y, uint64_t most) const;
 };
 
 // How a tile is coded.

@@ -178,11 +178,13 @@ std::vector<Plane> convert(const Boxes& boxes, const Codestream& stream,
   } else {
     for (size_t i = 0; i < c.size(); ++i) planes.push_back(spread(c[0], c[i], components[i]));
   }
+  if (!boxes.order.empty()) {
+    std::vector<Plane> ordered;
+    for (const uint32_t channel : boxes.order) ordered.push_back(std::move(planes[channel]));
+    planes = std::move(ordered);
+  }
   if (is_sycc(boxes, stream)) convert_sycc(planes, c[0].precision);
-  if (boxes.order.empty()) return planes;
-  std::vector<Plane> ordered;
-  for (const uint32_t channel : boxes.order) ordered.push_back(std::move(planes[channel]));
-  return ordered;
+  return planes;
 }
 
 }  // namespace iac::j2k
