@@ -1,6 +1,7 @@
 """JPEG 2000 and HTJ2K: exactness, other writers and readers, colour, damage."""
 
 import contextlib
+import itertools
 import struct
 import warnings
 from itertools import product
@@ -79,7 +80,9 @@ def box(kind: bytes, content: bytes) -> bytes:
 
 def jp2(stream: bytes, *boxes: bytes, space: int = 16) -> bytes:
     colour = box(b"colr", struct.pack(">BBBI", 1, 0, 0, space))
-    header = box(b"jp2h", box(b"ihdr", bytes(14)) + colour + b"".join(boxes))
+    width, height = struct.unpack(">2I", stream[8:16])
+    image_header = box(b"ihdr", struct.pack(">2IH4B", height, width, stream[41], 7, 7, 0, 0))
+    header = box(b"jp2h", image_header + colour + b"".join(boxes))
     start = box(b"jP  ", b"\r\n\x87\n") + box(b"ftyp", b"jp2 \0\0\0\0jp2 ")
     return start + header + box(b"jp2c", stream)
 
@@ -236,7 +239,8 @@ def test_lossy_ht_loses_a_like_part_of_the_range_at_any_depth(bits: int, scale: 
     difference = codec.decode(payload).astype(float) - array
     assert np.sqrt(np.mean(difference**2)) < 2 * scale
     assert len(payload) < 0.5 * len(HT.encode(array))
-    assert_same(peer.Codec.create("jpeg2000", profile="ht").decode(payload), codec.decode(payload))
+    theirs = peer.Codec.create("jpeg2000", profile="ht").decode(payload)
+    assert np.abs(codec.decode(payload).astype(int) - theirs).max() <= 1
 
 
 # Other writers
@@ -275,7 +279,9 @@ def test_the_peers_streams(shape, profile: str):
     for lossless in (True, False):
         codec = peer.Codec.create("jpeg2000", profile=profile, lossless=lossless)
         payload = codec.encode(array)
-        assert_same(CODECS[profile].decode(payload), codec.decode(payload))
+        actual, expected = CODECS[profile].decode(payload), codec.decode(payload)
+        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+        assert np.abs(actual.astype(int) - expected).max() <= (profile == "ht" and not lossless)
 
 
 def test_a_transform_is_obeyed_but_where_the_peer_claims_it_wrongly():
@@ -290,19 +296,28 @@ def test_a_transform_is_obeyed_but_where_the_peer_claims_it_wrongly():
     assert_same(HT.decode(marked), imagecodecs.jpeg2k_decode(payload))
 
 
-def test_tiles_in_any_order_and_with_an_offset():
-    array = image(50, 70, 1, 8, "ramp")
-    tiles = [array[y : y + 32, x : x + 32] for y in (0, 32) for x in (0, 32, 64)]
-    streams = [foreign(tile, resolutions=2) for tile in tiles]
+@pytest.mark.parametrize(("offset", "resolutions"), [((0, 0), 2), ((0, 0), 1), ((5, 3), 1)])
+def test_tiles_in_any_order_and_with_an_offset(offset: tuple[int, int], resolutions: int):
+    array = image(50, 84, 1, 8, "ramp")
+    edges = [
+        [0, *(32 - start for start in (shift, shift - 32, shift - 64) if 32 - start < side), side]
+        for shift, side in zip(offset, (84, 50), strict=True)
+    ]
+    spans = [list(itertools.pairwise(edge)) for edge in edges]
+    streams = [
+        foreign(array[top:bottom, left:right], resolutions=resolutions)
+        for (top, bottom), (left, right) in product(spans[1], spans[0])
+    ]
+    assert len(streams) == 6
     parts = segments(streams[0])
-    coding = parts[0xFF52] + parts[0xFF5C]
-    for offset, order in (((0, 0), (3, 0, 5, 1, 2, 4)), ((0, 0), range(6))):
-        header = b"\xff\x4f" + siz((70, 50), [(7, 1, 1)], (32, 32), offset) + coding
-        payload = header + b"".join(tile_part(i, body(streams[i])) for i in order) + b"\xff\xd9"
+    header = b"\xff\x4f" + siz((84, 50), [(7, 1, 1)], (32, 32), offset)
+    header += parts[0xFF52] + parts[0xFF5C]
+    tiles = [tile_part(i, body(stream)) for i, stream in enumerate(streams)]
+    for order in ((3, 0, 5, 1, 2, 4), range(6)):
+        payload = header + b"".join(tiles[i] for i in order) + b"\xff\xd9"
         assert_same(CLASSIC.decode(payload), array)
-    missing = header + b"".join(tile_part(i, body(streams[i])) for i in range(5)) + b"\xff\xd9"
     with pytest.raises(iac.CodecError, match="a tile is missing"):
-        CLASSIC.decode(missing)
+        CLASSIC.decode(header + b"".join(tiles[:5]) + b"\xff\xd9")
 
 
 def test_a_last_tile_part_of_unknown_length():
@@ -338,7 +353,7 @@ def dicom_frames():
                         yield pytest.param(frame, id=path.stem)
 
 
-@pytest.mark.parametrize("frame", dicom_frames())
+@pytest.mark.parametrize("frame", list(dicom_frames()))
 def test_dicom_frames(frame: bytes):
     assert_same(CLASSIC.decode(frame), imagecodecs.jpeg2k_decode(frame))
 
@@ -369,8 +384,9 @@ def test_sycc_becomes_rgb(step: tuple[int, int], bare: bool):
     decoded = CLASSIC.decode(stream if bare else jp2(stream, space=18))
     assert (decoded.dtype, decoded.shape) == (np.uint8, (21, 18, 3))
     assert np.abs(decoded - expected).max() <= 1
-    oracle = imagecodecs.jpeg2k_decode(stream if bare else jp2(stream, space=18))
-    assert np.abs(decoded.astype(int) - oracle).max() <= 2
+    if step != (1, 2):  # which the oracle does not know
+        oracle = imagecodecs.jpeg2k_decode(stream if bare else jp2(stream, space=18))
+        assert np.abs(decoded.astype(int) - oracle).max() <= 2
     if not bare:  # said to be RGB
         assert_same(CLASSIC.decode(jp2(stream)), np.stack(spread, -1))
 
@@ -460,7 +476,7 @@ def test_mutations_are_errors_or_images(name: str):
 
 def test_impossible_claims_are_errors_before_anything_is_made():
     payload = CLASSIC.encode(image(16, 16, 1, 8, "ramp"))
-    huge = struct.pack(">8I", 1 << 30, 1 << 30, 0, 0, 1 << 30, 1 << 30, 0, 0)
+    huge = struct.pack(">8I", 1 << 15, 1 << 14, 0, 0, 1 << 15, 1 << 14, 0, 0)
     with pytest.raises(iac.CodecError, match="larger than the limit of"):
         CLASSIC.decode(payload[:8] + huge + payload[40:])
     for fields, reason in [
