@@ -58,6 +58,9 @@ def main(records: int = RECORDS, rounds: int = 15) -> None:
 
         contestants = {
             "query and decode": lambda: query()["payload"],
+            "iac_payload in SQL": lambda: con.sql(
+                f"SELECT id, iac_payload(record) AS payload FROM '{pack}' WHERE g < 5"
+            ).to_arrow_table()["payload"],
             "bare gather": lambda: pa.chunked_array(
                 [reader.read_many_contiguous(chosen).to_arrow()]
             ),

@@ -81,6 +81,12 @@ iac_source(nanoarrow ${nanoarrow_VERSION}
   "*/subprojects/flatcc-*/include/flatcc/*"
   "*/subprojects/flatcc-*/src/runtime/*")
 
+# The sources of CharLS 2.4.2.
+set(pyjpegls_VERSION 1.5.1)
+iac_source(pyjpegls ${pyjpegls_VERSION}
+  d0fe09dfb7f75ce78e3b1e0519912a42f1827d68bbc3609652f4f8743c956025
+  "*/lib/charls/include/*" "*/lib/charls/src/*")
+
 # The headers fix which engines load the extension: this version and every later one.
 set(duckdb_VERSION 1.5.6)
 iac_source(duckdb ${duckdb_VERSION}

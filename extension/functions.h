@@ -9,6 +9,7 @@ void register_scan(duckdb_connection connection);     // iac_scan(path, layout :
 void register_payload(duckdb_connection connection);  // iac_payload(record) -> BLOB
 void register_stored(duckdb_connection connection);   // iac_stored(record) -> BLOB
 void register_text(duckdb_connection connection);     // iac_text(record) -> VARCHAR
+void register_image(duckdb_connection connection);    // iac_image(record) -> STRUCT
 void register_file_names(duckdb_database database);   // FROM 'x.iac'
 
 }  // namespace iac::duckdb

@@ -94,7 +94,6 @@ Batch read_group(const Pack& pack, const Group& group, const Resolver& resolver,
   options.limits.batch_bytes = std::max<uint64_t>(budget, 1);
   try {
     Batch batch = pack.read(group.rows, options);
-    if (resolver.check != nullptr) resolver.check(batch, group.rows);
     budget -= std::min<uint64_t>(budget, batch.data.size());
     return batch;
   } catch (Error& error) {
@@ -110,7 +109,11 @@ Batch read_group(const Pack& pack, const Group& group, const Resolver& resolver,
   }
 }
 
+// Of a struct its fields as well, as DuckDB wants it.
 void set_nulls(const std::vector<std::optional<Reference>>& references, duckdb_vector out) {
+  const LogicalType type(duckdb_vector_get_column_type(out));
+  const duckdb_type id = duckdb_get_type_id(type.get());
+  const bool is_string = id == DUCKDB_TYPE_BLOB || id == DUCKDB_TYPE_VARCHAR;
   uint64_t* mask = nullptr;
   for (size_t i = 0; i < references.size(); ++i) {
     if (references[i]) continue;
@@ -119,7 +122,11 @@ void set_nulls(const std::vector<std::optional<Reference>>& references, duckdb_v
       mask = duckdb_vector_get_validity(out);
     }
     mask[i / 64] &= ~(uint64_t{1} << (i % 64));
-    strings_of(out)[i] = {};
+    if (is_string) strings_of(out)[i] = {};
+  }
+  if (mask == nullptr || id != DUCKDB_TYPE_STRUCT) return;
+  for (idx_t i = 0; i < duckdb_struct_type_child_count(type.get()); ++i) {
+    set_nulls(references, duckdb_struct_vector_get_child(out, i));
   }
 }
 
@@ -139,10 +146,13 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
   set_nulls(references, out);
   uint64_t budget = worker.max_bytes;
   for (const Group& group : group_by_pack(references)) {
-    const Batch batch = read_group(worker.open(group.path), group, resolver, worker, budget);
-    write_strings(out, reinterpret_cast<const char*>(batch.data.data()), batch.data.size(),
-                  reinterpret_cast<const uint64_t*>(batch.offsets.data()), batch.count,
-                  [&](size_t i) { return group.slots[i]; });
+    const Pack& pack = worker.open(group.path);
+    const Batch batch = read_group(pack, group, resolver, worker, budget);
+    try {
+      resolver.write(batch, group.rows, group.slots, out);
+    } catch (Error& error) {
+      throw std::move(error).in(pack.path());
+    }
   }
 }
 
@@ -163,11 +173,18 @@ void init(duckdb_init_info info) {
 
 }  // namespace
 
+void write_bytes(const Batch& batch, std::span<const int64_t>, std::span<const idx_t> slots,
+                 duckdb_vector out) {
+  write_strings(out, reinterpret_cast<const char*>(batch.data.data()), batch.data.size(),
+                reinterpret_cast<const uint64_t*>(batch.offsets.data()), batch.count,
+                [&](size_t i) { return slots[i]; });
+}
+
 void register_resolver(duckdb_connection connection, const Resolver& resolver) {
   const Handle<duckdb_scalar_function> function(duckdb_create_scalar_function());
   // Any type: a struct's fields may come in any order, with rows of any integer type.
   const LogicalType any = logical_type(DUCKDB_TYPE_ANY);
-  const LogicalType result = logical_type(resolver.result);
+  const LogicalType result = resolver.result();
   duckdb_scalar_function_set_name(function.get(), resolver.name);
   duckdb_scalar_function_add_parameter(function.get(), any.get());
   duckdb_scalar_function_set_return_type(function.get(), result.get());

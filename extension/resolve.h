@@ -11,12 +11,17 @@
 
 namespace iac::duckdb {
 
+// Writes the bytes of record i to slots[i] of a BLOB or VARCHAR vector.
+void write_bytes(const Batch& batch, std::span<const int64_t> rows, std::span<const idx_t> slots,
+                 duckdb_vector out);
+
 struct Resolver {
   const char* name;  // of the SQL function
-  duckdb_type result;
+  LogicalType (*result)();
   bool decode = true;  // false: the stored bytes
-  // Checks what was read before it is given out; throws Error(...).at(row). May be nullptr.
-  void (*check)(const Batch& batch, std::span<const int64_t> rows) = nullptr;
+  // Writes record i, which is rows[i] of its pack, to slots[i]. Throws Error(...).at(row) for one
+  // that the result cannot be.
+  decltype(write_bytes)* write = write_bytes;
 };
 
 // Registers `name(record)`. The resolver must live as long as the extension.

@@ -17,9 +17,15 @@ static void check_utf8(const Batch& batch, std::span<const int64_t> rows) {
   }
 }
 
+static void write_text(const Batch& batch, std::span<const int64_t> rows,
+                       std::span<const idx_t> slots, duckdb_vector out) {
+  check_utf8(batch, rows);
+  write_bytes(batch, rows, slots, out);
+}
+
 void register_text(duckdb_connection connection) {
   static constexpr Resolver resolver{
-      .name = "iac_text", .result = DUCKDB_TYPE_VARCHAR, .check = check_utf8};
+      .name = "iac_text", .result = [] { return logical_type(DUCKDB_TYPE_VARCHAR); }, .write = write_text};
   register_resolver(connection, resolver);
 }
 

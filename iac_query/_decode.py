@@ -116,7 +116,7 @@ class _Decoding:
 
     def run(self, opener: PackOpener) -> pa.ChunkedArray:
         """The payload column: one batch a pack, brought into the order of the references."""
-        order, columns, kinds = [], [], []
+        order, columns, types = [], [], []
         for number, path in enumerate(self.references.paths):
             positions = np.flatnonzero(self.references.pack == number)
             if len(positions) == 0:
@@ -127,14 +127,19 @@ class _Decoding:
                 self._fail(positions, path, error)
                 continue
             kind = PackKind(pack, self.as_)
-            kinds.append((path, kind))
             try:
                 positions = self._fresh(pack, positions)
-                columns.append(self._read(pack, kind, positions))
-                order.append(positions)
+                batch = self._read(pack, kind, positions)
             except (PackError, OSError) as error:  # its index cannot be read
                 self._fail(positions, path, error)
-        return self._assemble(order, columns, _common_type(kinds, self.as_))
+                batch = None
+            if batch is not None and len(batch.failures) < batch.count:
+                columns.append(self._column(pack, kind, positions, batch))
+                order.append(positions)
+                types.append((path, columns[-1].type))
+            elif kind.type is not None:
+                types.append((path, kind.type))
+        return self._assemble(order, columns, _common_type(types, self.as_))
 
     def _fail(self, positions: npt.NDArray[np.int64], path: str, error: Exception) -> None:
         if self.on_error == "raise":
@@ -158,12 +163,21 @@ class _Decoding:
 
     def _read(
         self, pack: _native.Pack, kind: PackKind, positions: npt.NDArray[np.int64]
-    ) -> pa.Array:
+    ) -> _native.Batch:
         on_error = "raise" if self.on_error == "raise" else "null"
         options = read_options(kind.decodes, self.workers, self.verify, on_error)
         batch = pack.read(self.references.row[positions], *options)
         for at, error in batch.failures:
             self._fail(positions[at : at + 1], pack.path, error)
+        return batch
+
+    def _column(
+        self,
+        pack: _native.Pack,
+        kind: PackKind,
+        positions: npt.NDArray[np.int64],
+        batch: _native.Batch,
+    ) -> pa.Array:
         array = kind.column(batch)
         return self._checked_text(array, pack.path, positions) if kind.kind == "text" else array
 
@@ -227,14 +241,14 @@ def _concat(columns: list[pa.Array]) -> pa.Array:
     return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
-def _common_type(kinds: list[tuple[str, PackKind]], as_: Kind | None) -> pa.DataType:
-    if not kinds:
+def _common_type(types: list[tuple[str, pa.DataType]], as_: Kind | None) -> pa.DataType:
+    if not types:
         return pa.large_string() if as_ == "text" else pa.large_binary()
-    path, first = kinds[0]
-    for other_path, other in kinds[1:]:
-        if other.type != first.type:
+    path, first = types[0]
+    for other_path, other in types[1:]:
+        if other != first:
             raise CodecError(
-                f"payloads of {path} are {first.type}, those of {other_path} {other.type}: pass "
+                f"payloads of {path} are {first}, those of {other_path} {other}: pass "
                 "as_='bytes' or decode them apart"
             )
-    return first.type
+    return first

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._tensors import fixed_size_lists, tensors
 from .codec import is_registered
 from .errors import CodecError
 from .fixed import fixed_shape
+from .images import IMAGE_TYPE, ImageBatch
 
-Kind = Literal["bytes", "text", "vector", "tensor", "stored"]
-KINDS: tuple[Kind, ...] = ("bytes", "text", "vector", "tensor", "stored")
+Kind = Literal["bytes", "text", "image", "vector", "tensor", "stored"]
+KINDS: tuple[Kind, ...] = ("bytes", "text", "image", "vector", "tensor", "stored")
 
 
 class PackKind:
@@ -26,20 +30,26 @@ class PackKind:
     def __init__(self, pack: _native.Pack, as_: Kind | None) -> None:
         self._pack = pack
         header = json.loads(pack.header_json)
-        self.kind: Kind = as_ or ("vector" if pack.kind == "fixed" else "bytes")
+        self._images = pack.decodes_to_images
+        default: Kind = "image" if self._images else "bytes"
+        self.kind: Kind = as_ or ("vector" if pack.kind == "fixed" else default)
         if is_registered(header.get("codec")) and self.kind != "stored":
             raise CodecError(
                 f"{pack.path}: codec {header['codec']!r} is a Python one: use "
                 "VariableRecordPack.read_many, or as_='stored'"
             )
-        if self.kind in ("vector", "tensor"):
+        if self.kind == "image" and not self._images:
+            raise CodecError(f"{pack.path}: its codec does not decode to images, use as_='bytes'")
+        if self.kind == "text" and self._images:
+            raise CodecError(f"{pack.path}: records are images, not text")
+        if self.kind == "vector" or (self.kind == "tensor" and not self._images):
             if pack.kind != "fixed":
                 raise CodecError(
                     f"{pack.path}: records have no fixed shape, as_={self.kind!r} needs a pack of "
-                    "fixed records"
+                    "fixed records" + (" or of images" if self.kind == "tensor" else "")
                 )
             self._dim, self._dtype = fixed_shape(header, pack.path)
-        #: The Arrow type of the column.
+        #: The Arrow type of the column; None for tensors of images, which only the images tell.
         self.type = self._column_type()
 
     @property
@@ -47,11 +57,15 @@ class PackKind:
         """Whether stored bytes are decoded."""
         return self.kind != "stored"
 
-    def _column_type(self) -> pa.DataType:
+    def _column_type(self) -> pa.DataType | None:
         if self.kind == "text":
             return pa.large_string()
         if self.kind in ("bytes", "stored"):
             return pa.large_binary()
+        if self.kind == "image":
+            return IMAGE_TYPE
+        if self._images:
+            return None
         try:
             value = pa.from_numpy_dtype(self._dtype)
         except (NotImplementedError, pa.ArrowNotImplementedError) as error:
@@ -63,25 +77,44 @@ class PackKind:
         return pa.list_(value, self._dim)
 
     def column(self, batch: _native.Batch) -> pa.Array:
-        """The records as an Arrow array, over the same memory where the kind allows it."""
-        count = batch.count
-        validity = None if batch.validity is None else pa.py_buffer(batch.validity)
-        if self.kind in ("bytes", "stored", "text"):
-            buffers = [validity, pa.py_buffer(batch.offsets), pa.py_buffer(batch.data)]
-            return pa.Array.from_buffers(self.type, count, buffers)
+        """The records as an Arrow array, over the same memory where the kind allows it.
 
-        values: Any = np.frombuffer(batch.data, dtype=self._dtype)
-        if batch.validity is not None:  # missing records have no bytes, Arrow wants them all
-            present = np.unpackbits(
-                np.frombuffer(batch.validity, np.uint8), count=count, bitorder="little"
-            ).astype(bool)
-            spread = np.zeros((count, self._dim), dtype=self._dtype)
-            spread[present] = values.reshape(-1, self._dim)
-            values = spread.reshape(-1)
-        child = pa.array(values)
-        storage = pa.Array.from_buffers(
-            pa.list_(child.type, self._dim), count, [validity], children=[child]
-        )
+        Raises CodecError for images that are no tensor because they differ.
+        """
+        if self.kind == "image":
+            return ImageBatch.from_native(batch, "null").to_arrow()
         if self.kind == "tensor":
-            return pa.ExtensionArray.from_storage(self.type, storage)
-        return storage
+            shape, dtype = self._tensor_shape(batch)
+            values = _values(batch, math.prod(shape), dtype)
+            return tensors(values, shape, batch.count, _validity(batch))
+        if self.kind == "vector":
+            values = _values(batch, self._dim, self._dtype)
+            return fixed_size_lists(values, self._dim, batch.count, _validity(batch))
+        buffers = [_validity(batch), pa.py_buffer(batch.offsets), pa.py_buffer(batch.data)]
+        return pa.Array.from_buffers(self.type, batch.count, buffers)
+
+    def _tensor_shape(self, batch: _native.Batch) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        if not self._images:
+            return (self._dim,), self._dtype
+        images = ImageBatch.from_native(batch, "null")
+        try:
+            return images.common_shape()
+        except ValueError as error:
+            raise CodecError(f"{self._pack.path}: {error}, use as_='image'") from error
+
+
+def _validity(batch: _native.Batch) -> pa.Buffer | None:
+    return None if batch.validity is None else pa.py_buffer(batch.validity)
+
+
+def _values(batch: _native.Batch, size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """All records' values, ``size`` each; zeros for missing ones, Arrow wants them all."""
+    values = np.frombuffer(batch.data, dtype=dtype)
+    if batch.validity is None:
+        return values
+    present = np.unpackbits(
+        np.frombuffer(batch.validity, np.uint8), count=batch.count, bitorder="little"
+    ).astype(bool)
+    spread = np.zeros((batch.count, size), dtype=dtype)
+    spread[present] = values.reshape(-1, size)
+    return spread.reshape(-1)

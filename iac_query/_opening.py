@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -42,7 +43,7 @@ class PackOpener:
             if not any(inside):
                 raise _refused(path, "is not among the packs that were allowed")
         if not _is_url(path):
-            return _native.Pack(os.fsencode(path))
+            return _open_local(os.fsencode(path))
         if self._storage is None:
             raise _refused(path, "is not a local file, pass storage= to open it")
         protocols = self._storage.protocol
@@ -64,6 +65,21 @@ def _refused(path: str, reason: str) -> PackError:
     error = PackError(f"{path}: {reason}")
     error.pack = path
     return error
+
+
+def _open_local(path: bytes) -> _native.Pack:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return _native.Pack(path)  # says what is wrong in its own words
+    version = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return _kept_open(path, version)
+
+
+@functools.lru_cache(maxsize=16)
+def _kept_open(path: bytes, version: tuple[int, ...]) -> _native.Pack:
+    """A pack that stays open for the next call, as long as the file is of this version."""
+    return _native.Pack(path)
 
 
 def _open_remote(url: str, storage: Any) -> _native.Pack:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._tensors import tensors
 from .batch import ContiguousRecordBatch
 from .errors import RecordFailure
 
@@ -81,8 +82,11 @@ class ImageBatch:
         cls, batch: _native.Batch, on_error: str, report: list[RecordFailure] | None = None
     ) -> ImageBatch:
         """The batch that the core made, without a copy. Its failures are added to ``report``."""
-        shapes, types = images_of(batch)
-        return cls(ContiguousRecordBatch.from_native(batch, on_error, report), shapes, types)
+        if batch.images is None:
+            images = np.zeros((batch.count, 3), np.uint32), np.zeros(batch.count, np.uint8)
+        else:
+            images = batch.images
+        return cls(ContiguousRecordBatch.from_native(batch, on_error, report), *images)
 
     @property
     def shapes(self) -> list[tuple[int, ...] | None]:
@@ -142,7 +146,9 @@ class ImageBatch:
 
         Raises ValueError where one is missing or they differ in shape or dtype.
         """
-        shape, dtype = self._common()
+        if self.errors and self.positions is None:
+            raise ValueError(f"{len(self.errors)} of {len(self)} images are missing")
+        shape, dtype = self.common_shape()
         return np.frombuffer(self.records.buffer, dtype).reshape(len(self), *shape)
 
     def to_arrow(self) -> pa.Array:
@@ -160,16 +166,23 @@ class ImageBatch:
         Raises ValueError as :meth:`to_numpy`.
         """
         images = self.to_numpy()
-        return pa.FixedShapeTensorArray.from_numpy_ndarray(images)
+        return tensors(images.reshape(-1), images.shape[1:], len(self))
 
-    def _common(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        if len(self) == 0:
-            raise ValueError("a batch of no images has no shape")
-        if self.errors and self.positions is None:
-            raise ValueError(f"{len(self.errors)} of {len(self)} images are missing")
-        if (self._shapes != self._shapes[0]).any() or (self._types != self._types[0]).any():
-            raise ValueError("the images differ in shape or dtype")
-        return _array_shape(self._shapes[0]), np.dtype(_native.PIXEL_TYPES[self._types[0]])
+    def common_shape(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """The one shape and dtype of all images that are there. Raises ValueError for several."""
+        there = self.validity
+        shapes, types = self._shapes[there], self._types[there]
+        if len(shapes) == 0:
+            raise ValueError("there are no images")
+        different = (shapes != shapes[0]).any(axis=1) | (types != types[0])
+        if different.any():
+            other = int(np.flatnonzero(different)[0])
+            names = _native.PIXEL_TYPES
+            raise ValueError(
+                f"images differ: {_array_shape(shapes[0])} {names[types[0]]} and "
+                f"{_array_shape(shapes[other])} {names[types[other]]}"
+            )
+        return _array_shape(shapes[0]), np.dtype(_native.PIXEL_TYPES[types[0]])
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         return self.to_arrow().__arrow_c_array__(requested_schema)
@@ -181,10 +194,3 @@ class ImageBatch:
         missing = f", {len(self.errors)} failed" if self.errors else ""
         size = len(self.records.buffer)
         return f"<ImageBatch of {len(self)} images, {size:,} bytes{missing}>"
-
-
-def images_of(batch: _native.Batch) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
-    """Shapes and types of a decoded batch; zeros where there is no image."""
-    if batch.images is not None:
-        return batch.images
-    return np.zeros((batch.count, 3), np.uint32), np.zeros(batch.count, np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 from ._options import (
     MAX_BATCH_BYTES,
     MAX_RECORD_BYTES,
+    MAX_SAMPLES,
     OnError,
     PathLike,
     checked_on_error,
@@ -23,6 +24,7 @@ from .batch import ContiguousRecordBatch
 from .build import build_variable, build_variable_from_payloads
 from .codec import Codec, codec_of_header, is_registered
 from .errors import CodecError, PackError, RecordFailure, row_error
+from .images import ImageBatch, single_image
 
 __all__ = ["VariableRecordPack"]
 
@@ -54,13 +56,25 @@ class VariableRecordPack(RecordPack):
         return self._reader.read_payload(row, verify=verify)
 
     def read(
-        self, row: int, *, verify: bool = True, max_record_bytes: int = MAX_RECORD_BYTES
+        self,
+        row: int,
+        *,
+        verify: bool = True,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_samples: int = MAX_SAMPLES,
     ) -> Any:
-        """One row, decoded: bytes, or what a registered codec makes."""
+        """One row, decoded: bytes, an array of an image codec, or what a registered codec makes.
+
+        Images are (height, width) for one channel, else (height, width, channels).
+        """
         if is_registered(self.header.get("codec")):
             return self._read_registered([row], 1, verify, "raise", None)[0]
         number = row_number(row, len(self._reader))
-        return self._reader.native.read_one(number, True, verify, max_record_bytes)
+        native = self._reader.native
+        if not native.decodes_to_images:
+            return native.read_one(number, True, verify, max_record_bytes)
+        options = read_options(True, 1, verify, "raise", max_record_bytes, max_samples=max_samples)
+        return single_image(native.read(np.array([number]), *options))
 
     def read_many(
         self,
@@ -71,8 +85,9 @@ class VariableRecordPack(RecordPack):
         on_error: OnError = "raise",
         report: list[RecordFailure] | None = None,
         max_record_bytes: int = MAX_RECORD_BYTES,
+        max_samples: int = MAX_SAMPLES,
     ) -> list[Any]:
-        """Rows, decoded, in the order given, duplicates included.
+        """Rows, decoded as :meth:`read` does, in the order given, duplicates included.
 
         Options as :meth:`read_many_contiguous`; a missing record is None.
         """
@@ -85,8 +100,10 @@ class VariableRecordPack(RecordPack):
             on_error=on_error,
             report=report,
             max_record_bytes=max_record_bytes,
+            max_samples=max_samples,
         )
-        return [None if record is None else bytes(record) for record in batch]
+        own = np.array if isinstance(batch, ImageBatch) else bytes
+        return [None if record is None else own(record) for record in batch]
 
     def _read_registered(
         self,
@@ -140,8 +157,11 @@ class VariableRecordPack(RecordPack):
         report: list[RecordFailure] | None = None,
         max_record_bytes: int = MAX_RECORD_BYTES,
         max_batch_bytes: int = MAX_BATCH_BYTES,
-    ) -> ContiguousRecordBatch:
+        max_samples: int = MAX_SAMPLES,
+    ) -> ContiguousRecordBatch | ImageBatch:
         """Rows, decoded in parallel into one piece of memory, in the order given.
+
+        Images come as an :class:`ImageBatch`.
 
         * ``workers``: None for as many threads as are useful, 1 for none beside the caller's.
         * ``verify``: compare stored bytes with the index's crc32 first.
@@ -150,6 +170,7 @@ class VariableRecordPack(RecordPack):
         * ``report``: a list that each failed record's :class:`RecordFailure` is added to.
         * ``max_record_bytes``, ``max_batch_bytes``: bounds on decoded sizes, against
           decompression bombs; 0 for the batch stands for the machine's memory.
+        * ``max_samples``: bound on height x width x channels of an image.
 
         Raises PackIndexError, ChecksumError, CodecError or PackError, with pack and row in them,
         and TypeError for a codec that does not decode to bytes.
@@ -157,9 +178,13 @@ class VariableRecordPack(RecordPack):
         if is_registered(self.header.get("codec")):
             return self._decode_contiguous(rows, workers, verify, on_error, report)
         checked_report(report)
-        options = read_options(True, workers, verify, on_error, max_record_bytes, max_batch_bytes)
-        batch = self._reader.native.read(row_array(rows, len(self._reader)), *options)
-        return ContiguousRecordBatch.from_native(batch, on_error, report)
+        options = read_options(
+            True, workers, verify, on_error, max_record_bytes, max_batch_bytes, max_samples
+        )
+        native = self._reader.native
+        batch = native.read(row_array(rows, len(self._reader)), *options)
+        kind = ImageBatch if native.decodes_to_images else ContiguousRecordBatch
+        return kind.from_native(batch, on_error, report)
 
     def _decode_contiguous(
         self,

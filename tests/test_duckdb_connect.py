@@ -26,6 +26,18 @@ def test_connect_to_memory_and_to_a_file(tmp_path: Path):
         assert con.sql("SELECT iac_text(record) FROM t LIMIT 1").fetchall() == [("first",)]
 
 
+def test_macros_come_with_the_connection_and_stay_out_of_the_database(tmp_path: Path):
+    query = f"SELECT count(iac_text_where(slide_idx = 0, record)) FROM '{PACK}'"
+    with iac.connect(tmp_path / "x.db") as con:
+        expected = con.sql(query).fetchall()
+        assert 0 < expected[0][0] < 6
+    with iac.connect(tmp_path / "x.db", access_mode="read_only") as con:
+        assert con.sql(query).fetchall() == expected
+    with duckdb.connect(tmp_path / "x.db") as con:
+        names = con.sql("SELECT function_name FROM duckdb_functions()").fetchall()
+    assert ("iac_text_where",) not in names
+
+
 def test_load_into_an_existing_connection(tmp_path: Path):
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as con:
         iac.load(con)

@@ -134,6 +134,8 @@ def poisoned(tmp_path: Path) -> Path:
         "k IN (SELECT * FROM range(10, 11))",
         "CASE WHEN k = 10 THEN iac_text(record) LIKE 'record 1%' END",
         "CASE WHEN name = 'name-010' THEN octet_length(iac_payload(record)) = 10 END",
+        "iac_text_where(k = 10, record) LIKE 'record 1%'",
+        "octet_length(iac_payload_where(name = 'name-010', record)) = 10",
     ],
 )
 def test_only_the_rows_that_are_left_are_read(con, poisoned: Path, condition: str):

@@ -12,7 +12,8 @@ import iac_query as iac
 
 PACKS = sorted(MANIFEST)
 FIXED = [name for name in PACKS if "feature_dim" in MANIFEST[name]["header"]]
-VARIABLE = [name for name in PACKS if MANIFEST[name]["records"] and name not in FIXED]
+IMAGES = [name for name in PACKS if MANIFEST[name]["header"].get("codec") == "jpeg"]
+VARIABLE = [name for name in PACKS if MANIFEST[name]["records"] and name not in FIXED + IMAGES]
 
 
 def digest(data: bytes) -> str:
@@ -33,6 +34,7 @@ def test_the_files_are_those_of_the_manifest():
         "none",
         "zstd",
         "brotli",
+        "jpeg",
     }
     for name in PACKS:
         assert digest((DATA / name).read_bytes()) == MANIFEST[name]["sha256"]
@@ -94,6 +96,17 @@ def test_fixed_records_have_the_manifests_hashes_and_dtype(name: str):
         assert matrix.shape == (len(pack), entry["header"]["feature_dim"])
         if "read_matrix" in entry:
             assert_is_array(matrix, entry["read_matrix"])
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_images_have_the_manifests_hashes(name: str):
+    entry = MANIFEST[name]
+    codec = iac.Codec.create(entry["header"]["codec"], **entry["header"]["codec_params"])
+    with iac.PackReader(DATA / name) as reader:
+        for record in entry["records"]:
+            payload = reader.read_payload(record["row"])
+            assert digest(payload) == record["stored_sha256"]
+            assert_is_array(codec.decode(payload), record["decoded"])
 
 
 def test_an_opaque_data_segment_is_read_by_spans():

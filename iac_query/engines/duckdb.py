@@ -33,6 +33,8 @@ _SET_AFTER_LOAD = (
 def connect(database: str | os.PathLike[str] = ":memory:", **config: Any) -> DuckDBPyConnection:
     """A DuckDB connection in which packs can be queried: ``FROM 'x.iac'``, ``iac_scan``.
 
+    It has the temporary macros of sql/macros.sql as well.
+
     ``config`` is passed on to DuckDB: ``connect("cohort.db", threads=4, access_mode="read_only")``.
     The new instance allows unsigned extensions. Nothing is written to the database.
     """
@@ -50,14 +52,16 @@ def connect(database: str | os.PathLike[str] = ":memory:", **config: Any) -> Duc
 
 
 def load(con: DuckDBPyConnection) -> None:
-    """Loads the extension into the instance of an existing connection.
+    """Loads the extension into the instance of a connection, which gets the macros as well.
+
+    The macros are temporary and so the connection's own: its cursors do not have them.
 
     Raises duckdb.IOException naming the setting when the instance refuses unsigned extensions.
     """
     duckdb = _duckdb()
-    path = importlib.resources.files("iac_query") / _EXTENSION
+    package = importlib.resources.files("iac_query")
     try:
-        con.execute(f"LOAD {_literal(str(path))}")
+        con.execute(f"LOAD {_literal(str(package / _EXTENSION))}")
     except duckdb.IOException as error:
         if "allow_unsigned_extensions" not in str(error):
             raise
@@ -66,6 +70,7 @@ def load(con: DuckDBPyConnection) -> None:
             'connect with duckdb.connect(..., config={"allow_unsigned_extensions": "true"}), '
             "or with iac_query.connect(...), which does so"
         ) from error
+    con.execute((package / "sql" / "macros.sql").read_text(encoding="utf-8"))
 
 
 def _duckdb() -> ModuleType:

@@ -187,30 +187,35 @@ class ColumnReader {
   ArrowBufferView read_buffer() {
     const auto place = buffer_place(batch_, at_.buffer++);
     if (place.length == 0) return {{nullptr}, 0};
-    auto stored = std::make_unique_for_overwrite<std::byte[]>(place.length);
-    source_.read_at(place.offset, MutableBytes(stored.get(), place.length));
-    if (!compressed_) return keep(std::move(stored), 0, place.length);
+    Buffer stored = allocate(place.length);
+    source_.read_at(place.offset, stored.bytes());
+    if (!compressed_) return keep(stored, 0, place.length);
 
     // Compressed buffers start with their decompressed length, -1 for one left as it was.
     if (place.length < sizeof(int64_t)) throw damaged_table("compressed buffer is too short");
-    const auto length = load<int64_t>(stored.get());
-    const Bytes body(stored.get() + sizeof length, place.length - sizeof length);
-    if (length == -1) return keep(std::move(stored), sizeof length, body.size());
+    const auto length = load<int64_t>(stored.data());
+    const Bytes body = stored.bytes().subspan(sizeof length);
+    if (length == -1) return keep(stored, sizeof length, body.size());
     if (length < 0 || !plausible_size(static_cast<uint64_t>(length), body.size())) {
       throw damaged_table("compressed buffer claims an impossible length");
     }
-    const auto size = static_cast<size_t>(length);
-    auto plain = std::make_unique_for_overwrite<std::byte[]>(std::max<size_t>(size, 1));
-    if (size > 0) decompress(codec_, body, MutableBytes(plain.get(), size));
-    return keep(std::move(plain), 0, size);
+    Buffer plain = allocate(static_cast<size_t>(length));
+    if (length > 0) decompress(codec_, body, plain.bytes());
+    return keep(plain, 0, plain.size());
   }
 
-  ArrowBufferView keep(std::unique_ptr<std::byte[]> data, size_t skip, size_t size) {
+  static Buffer allocate(size_t size) {
+    Buffer buffer = Buffer::allocate(size);
+    buffer.set_size(size);
+    return buffer;
+  }
+
+  ArrowBufferView keep(const Buffer& buffer, size_t skip, size_t size) {
     ArrowBufferView view;
-    view.data.data = data.get() + skip;
+    view.data.data = buffer.data() + skip;
     view.size_bytes = static_cast<int64_t>(size);
-    out_.bytes_ += skip + size;
-    out_.buffers_.push_back(std::move(data));
+    out_.bytes_ += buffer.size();
+    out_.buffers_.push_back(buffer);
     return view;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "iac/arrow_schema.h"
+#include "iac/buffers.h"
 #include "iac/source.h"
 
 namespace iac {
@@ -54,7 +55,7 @@ class Column {
  private:
   friend class ColumnReader;
   nanoarrow::UniqueArrayView view_;
-  std::vector<std::unique_ptr<std::byte[]>> buffers_;
+  std::vector<Buffer> buffers_;
   std::vector<std::unique_ptr<const void*[]>> variadic_pointers_;
   std::vector<std::unique_ptr<int64_t[]>> variadic_sizes_;
   std::vector<std::shared_ptr<const Column>> dictionaries_;

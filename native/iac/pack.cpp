@@ -67,6 +67,13 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std
   return pack;
 }
 
+bool Pack::decodes_to_images() const {
+  return !decoders_.empty() &&
+         std::all_of(decoders_.begin(), decoders_.end(), [](const auto& codec) {
+           return std::dynamic_pointer_cast<const ImageCodec>(codec) != nullptr;
+         });
+}
+
 // Throws Error(codec) where there is none.
 const Codec* Pack::decoder(const Span& span) const {
   if (span.codec < decoders_.size() && decoders_[span.codec]) return decoders_[span.codec].get();

@@ -45,6 +45,8 @@ class Pack {
   // as that says, what they are.
   Span locate_one(int64_t row) const;
   void read_one(int64_t row, const Span& span, bool verify, MutableBytes out) const;
+  // Whether every codec of the header is one of images.
+  bool decodes_to_images() const;
   // Whether stored bytes are what decoding would give.
   bool stored_as_is() const { return !layout_->has_codec_ids() && header_.codec.name == "none"; }
 

@@ -126,6 +126,7 @@ void bind_pack(py::module_& module) {
       .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
       .def_property_readonly("kind", &kind_name)
+      .def_property_readonly("decodes_to_images", &Pack::decodes_to_images)
       .def_property_readonly("num_records", &Pack::num_records)
       .def_property_readonly("num_slides",
                              [](const Pack& pack) { return pack.slides()->num_rows(); })

@@ -13,6 +13,10 @@ Error Params::bad(const std::string& reason) const {
   return {Error::Kind::argument, "codec " + codec_ + ": " + reason};
 }
 
+bool Params::is_null(const char* name) const {
+  return object_.value(name, nlohmann::json()).is_null();
+}
+
 nlohmann::json Params::take(const char* name) {
   const auto found = object_.find(name);
   if (found == object_.end()) return nullptr;
@@ -30,33 +34,35 @@ static bool is_within(const nlohmann::json& value, int low, int high) {
   return value.is_number_integer() && value.get<int64_t>() >= low && value.get<int64_t>() <= high;
 }
 
-std::optional<int> Params::optional_integer(const char* name, int low, int high) {
+int Params::integer(const char* name, int low, int high, int otherwise) {
+  if (!has(name)) return otherwise;
   const nlohmann::json value = take(name);
-  if (value.is_null()) return std::nullopt;
   if (is_within(value, low, high)) return value.get<int>();
   throw bad(std::string(name) + " is " + value.dump() + ", expected an integer from " +
             std::to_string(low) + " to " + std::to_string(high));
 }
 
-int Params::integer(const char* name, int low, int high, int otherwise) {
-  const bool given = has(name);
-  const auto value = optional_integer(name, low, high);
-  if (given && !value.has_value()) throw bad(std::string(name) + " is null, expected an integer");
-  return value.value_or(otherwise);
+std::optional<int> Params::optional_integer(const char* name, int low, int high) {
+  if (is_null(name)) {
+    take(name);
+    return std::nullopt;
+  }
+  return integer(name, low, high, 0);
 }
 
-std::optional<bool> Params::optional_boolean(const char* name) {
+bool Params::boolean(const char* name, bool otherwise) {
+  if (!has(name)) return otherwise;
   const nlohmann::json value = take(name);
-  if (value.is_null()) return std::nullopt;
   if (value.is_boolean()) return value.get<bool>();
   throw bad(std::string(name) + " is " + value.dump() + ", expected true or false");
 }
 
-bool Params::boolean(const char* name, bool otherwise) {
-  const bool given = has(name);
-  const auto value = optional_boolean(name);
-  if (given && !value.has_value()) throw bad(std::string(name) + " is null, expected a bool");
-  return value.value_or(otherwise);
+std::optional<bool> Params::optional_boolean(const char* name) {
+  if (is_null(name)) {
+    take(name);
+    return std::nullopt;
+  }
+  return boolean(name, false);
 }
 
 std::optional<double> Params::optional_number(const char* name) {

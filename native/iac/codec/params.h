@@ -41,6 +41,8 @@ class Params {
   Error bad(const std::string& reason) const;
 
  private:
+  // Whether it is null or not given.
+  bool is_null(const char* name) const;
   // The parameter's value, forgotten here; null where it is not given.
   nlohmann::json take(const char* name);
 

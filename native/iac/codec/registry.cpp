@@ -18,7 +18,9 @@ const std::vector<Entry>& codecs() {
       {"none", make_none, {}},
       {"zstd", make_zstd, {}},
       {"brotli", make_brotli, {}},
+      {"jpegls", make_jpegls, {}},
       {"jpeg2000", make_jpeg2000, {"profile"}},
+      {"jpeg", make_jpeg, {"tables_base64", "encoded_color_space"}},
   };
   return all;
 }

@@ -1,0 +1,58 @@
+// iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels row
+// by row with channels interleaved, little-endian.
+#include <iac/error.h>
+
+#include "functions.h"
+#include "resolve.h"
+#include "strings.h"
+
+namespace iac::duckdb {
+namespace {
+
+LogicalType image_type() {
+  const LogicalType integer = logical_type(DUCKDB_TYPE_INTEGER);
+  const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
+  const LogicalType blob = logical_type(DUCKDB_TYPE_BLOB);
+  duckdb_logical_type types[] = {integer.get(), integer.get(), integer.get(), text.get(),
+                                 blob.get()};
+  const char* names[] = {"height", "width", "channels", "dtype", "data"};
+  return LogicalType(duckdb_create_struct_type(types, names, std::size(types)));
+}
+
+int32_t side(uint32_t value, int64_t row) {
+  if (value <= INT32_MAX) return static_cast<int32_t>(value);
+  throw Error(Error::Kind::codec, "the image has a side of " + std::to_string(value) + " pixels")
+      .at(row);
+}
+
+void write_images(const Batch& batch, std::span<const int64_t> rows, std::span<const idx_t> slots,
+                  duckdb_vector out) {
+  const auto integers = [&](idx_t child) {
+    return static_cast<int32_t*>(duckdb_vector_get_data(duckdb_struct_vector_get_child(out, child)));
+  };
+  int32_t *heights = integers(0), *widths = integers(1), *channels = integers(2);
+  duckdb_string_t* dtypes = strings_of(duckdb_struct_vector_get_child(out, 3));
+  for (size_t i = 0; i < batch.count; ++i) {
+    const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
+    if (shape.channels == 0) {
+      throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
+          .at(rows[i]);
+    }
+    heights[slots[i]] = side(shape.height, rows[i]);
+    widths[slots[i]] = side(shape.width, rows[i]);
+    channels[slots[i]] = static_cast<int32_t>(shape.channels);
+    const std::string_view name = name_of(shape.type);
+    dtypes[slots[i]] = string_header(name.data(), static_cast<uint32_t>(name.size()), nullptr);
+  }
+  write_bytes(batch, rows, slots, duckdb_struct_vector_get_child(out, 4));
+}
+
+}  // namespace
+
+void register_image(duckdb_connection connection) {
+  static constexpr Resolver resolver{
+      .name = "iac_image", .result = image_type, .write = write_images};
+  register_resolver(connection, resolver);
+}
+
+}  // namespace iac::duckdb
