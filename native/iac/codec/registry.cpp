@@ -18,6 +18,7 @@ const std::vector<Entry>& codecs() {
       {"none", make_none, {}},
       {"zstd", make_zstd, {}},
       {"brotli", make_brotli, {}},
+      {"jxl", make_jxl, {}},
   };
   return all;
 }
