@@ -1,8 +1,9 @@
-// Decoding straight into the target. It takes the library's defaults: the orientation in the header is applied, alpha stays as
-// stored, of an animation the first frame is taken, colours are those of the image's own profile
-// where it was stored in them, else sRGB.
+// Decoding straight into the target. It takes the library's defaults: the orientation in the header
+// is applied, alpha stays as stored, of an animation the first frame is taken, colours are those of
+// the image's own profile where it was stored in them, else sRGB.
 #include <jxl/decode.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <memory>
@@ -13,26 +14,21 @@
 namespace iac::jxl {
 namespace {
 
+// The library works with four bytes a sample, of one channel or of all, and pads sides to blocks.
+constexpr uint64_t bytes_a_pixel = 64;
+constexpr uint64_t bytes_besides = uint64_t{32} << 20;
+
 // A decoder that has read the header of its payload.
 class Opened {
  public:
   Opened(Bytes payload, int events);
 
+  // The library's next event.
+  JxlDecoderStatus next();
+
   JxlDecoder* decoder() const { return decoder_.get(); }
   const JxlBasicInfo& info() const { return info_; }
   ImageShape shape() const;
-
-  // What an assertion has left behind cannot be freed.
-  void abandon() { static_cast<void>(decoder_.release()); }
-
-  JxlDecoderStatus next() {
-    try {
-      return JxlDecoderProcessInput(decoder());
-    } catch (const Guard::Failed&) {
-      abandon();
-      throw bad("payload is damaged");
-    }
-  }
 
  private:
   void check_extra_channels() const;
@@ -56,6 +52,17 @@ Opened::Opened(Bytes payload, int events)
   if (next() != JXL_DEC_BASIC_INFO ||
       JxlDecoderGetBasicInfo(decoder(), &info_) != JXL_DEC_SUCCESS) {
     throw bad("header is damaged or cut");
+  }
+  const uint64_t pixels = uint64_t{info_.xsize} * info_.ysize;
+  guard_.limit_allocations(bytes_besides + bytes_a_pixel * std::min(pixels, UINT64_MAX >> 8));
+}
+
+JxlDecoderStatus Opened::next() {
+  try {
+    return JxlDecoderProcessInput(decoder());
+  } catch (const Guard::Failed&) {
+    static_cast<void>(decoder_.release());  // cannot be freed any more
+    throw bad("payload is damaged, or has layers far larger than its image");
   }
 }
 
@@ -142,8 +149,7 @@ bool set_output(JxlDecoder* decoder, HalfTarget& target) {
   const ImageShape& shape = target.shape;
   JxlPixelFormat format{shape.channels, JXL_TYPE_FLOAT, JXL_NATIVE_ENDIAN, 0};
   if (shape.type == PixelType::float16) {
-    return JxlDecoderSetImageOutCallback(decoder, &format, &put_halves, &target) ==
-           JXL_DEC_SUCCESS;
+    return JxlDecoderSetImageOutCallback(decoder, &format, &put_halves, &target) == JXL_DEC_SUCCESS;
   }
   if (shape.type == PixelType::uint8) format.data_type = JXL_TYPE_UINT8;
   if (shape.type == PixelType::uint16) format.data_type = JXL_TYPE_UINT16;

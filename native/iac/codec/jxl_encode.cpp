@@ -187,8 +187,8 @@ bool decodes_to(Bytes payload, const ImageShape& shape, const std::byte* pixels)
 // libjxl takes the bits of floats for integers, and some of its versions write those that are too
 // large for its entropy coder wrongly without a word, so that only decoding tells. The plain way,
 // without differences that grow even larger, is right for most of these images.
-void encode_exact_floats(const Settings& settings, const ImageShape& shape,
-                         const std::byte* pixels, std::vector<std::byte>& out) {
+void encode_exact_floats(const Settings& settings, const ImageShape& shape, const std::byte* pixels,
+                         std::vector<std::byte>& out) {
   const size_t start = out.size();
   for (const Attempt& attempt :
        {Attempt{settings.effort, false}, Attempt{std::clamp(settings.effort, 5, 7), true}}) {

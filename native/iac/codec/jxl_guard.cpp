@@ -1,13 +1,15 @@
 // Distributions ship libjxl compiled as for its developers: it writes a line to stderr for each
 // payload that it rejects, and ends the process where an assertion fails, which some images bring
-// about. Its developers' switches are not in its interface. But all of it goes through three
-// functions of the C library, so the library's imports of these are pointed to functions here.
+// about. It also trusts the sizes of the layers in an image, which may be far larger than the
+// image. Its interface has nothing against any of this. But all of it goes through a few functions
+// of other libraries, so libjxl's imports of these are pointed to functions here.
 #include "iac/codec/jxl_guard.h"
 
 #include <jxl/decode.h>
 
 #include <array>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -24,7 +26,8 @@
 namespace iac::jxl {
 namespace {
 
-thread_local int guards = 0;
+thread_local bool guarded = false;
+thread_local size_t largest_allocation = SIZE_MAX;
 
 #ifdef IAC_JXL_IMPORTS
 
@@ -32,12 +35,15 @@ thread_local int guards = 0;
 int (*other_vfprintf)(FILE*, int, const char*, va_list) = nullptr;
 int (*other_fprintf)(FILE*, int, const char*, ...) = nullptr;
 int (*other_printf)(int, const char*, ...) = nullptr;
+void* (*other_malloc)(size_t) = nullptr;
+using AlignedAllocator = void* (*)(void*, size_t);
+void* (*other_aligned)(size_t, AlignedAllocator, void*) = nullptr;
 
 struct Message {
   std::array<char, 1024> text;
   Message(const char* format, va_list values) {
     vsnprintf(text.data(), text.size(), format, values);
-    if (guards == 0) return;
+    if (!guarded) return;
     const std::string_view view(text.data());
     for (const char* fatal : {"JXL_ASSERT: ", "JXL_DASSERT: ", "JXL_CHECK: ", "JXL_ABORT: "}) {
       if (view.find(fatal) != std::string_view::npos) throw Guard::Failed{};
@@ -46,7 +52,7 @@ struct Message {
 };
 
 int guarded_vfprintf(FILE* file, int flag, const char* format, va_list values) {
-  if (guards > 0) {
+  if (guarded) {
     Message(format, values);
     return 0;
   }
@@ -58,7 +64,7 @@ int guarded_fprintf(FILE* file, int flag, const char* format, ...) {
   va_start(values, format);
   const Message message(format, values);
   va_end(values);
-  return guards > 0 ? 0 : other_fprintf(file, flag, "%s", message.text.data());
+  return guarded ? 0 : other_fprintf(file, flag, "%s", message.text.data());
 }
 
 int guarded_printf(int flag, const char* format, ...) {
@@ -66,7 +72,18 @@ int guarded_printf(int flag, const char* format, ...) {
   va_start(values, format);
   const Message message(format, values);
   va_end(values);
-  return guards > 0 ? 0 : other_printf(flag, "%s", message.text.data());
+  return guarded ? 0 : other_printf(flag, "%s", message.text.data());
+}
+
+void* guarded_malloc(size_t size) {
+  if (size > largest_allocation) throw Guard::Failed{};
+  return other_malloc(size);
+}
+
+// hwy::AllocateAlignedBytes
+void* guarded_aligned(size_t size, AlignedAllocator allocator, void* opaque) {
+  if (size > largest_allocation) throw Guard::Failed{};
+  return other_aligned(size, allocator, opaque);
 }
 
 // A loaded library's tables of imports, see elf(5).
@@ -136,13 +153,16 @@ void redirect_imports(const Tables& tables) {
   if (tables.symbols == nullptr || tables.names == nullptr) return;
   for (int table = 0; table < 2; ++table) {
     for (size_t i = 0; i < tables.sizes[table]; ++i) {
-      const ElfW(Rela)& entry = tables.imports[table][i];
+      const ElfW(Rela) & entry = tables.imports[table][i];
       if (!is_import(entry)) continue;
-      const std::string_view name(tables.names +
-                                  tables.symbols[ELF64_R_SYM(entry.r_info)].st_name);
+      const std::string_view name(tables.names + tables.symbols[ELF64_R_SYM(entry.r_info)].st_name);
       if (name == "__vfprintf_chk") redirect(tables, entry, &guarded_vfprintf, other_vfprintf);
       if (name == "__fprintf_chk") redirect(tables, entry, &guarded_fprintf, other_fprintf);
       if (name == "__printf_chk") redirect(tables, entry, &guarded_printf, other_printf);
+      if (name == "malloc") redirect(tables, entry, &guarded_malloc, other_malloc);
+      if (name == "_ZN3hwy20AllocateAlignedBytesEmPFPvS0_mES0_") {
+        redirect(tables, entry, &guarded_aligned, other_aligned);
+      }
     }
   }
 }
@@ -153,7 +173,7 @@ int visit(dl_phdr_info* library, size_t, void*) {
   uintptr_t relro = 0, relro_end = 0;
   bool found = false;
   for (int i = 0; i < library->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = library->dlpi_phdr[i];
+    const ElfW(Phdr) & part = library->dlpi_phdr[i];
     const uintptr_t start = library->dlpi_addr + part.p_vaddr;
     if (part.p_type == PT_LOAD && inside >= start && inside < start + part.p_memsz) found = true;
     if (part.p_type == PT_DYNAMIC) dynamic = reinterpret_cast<const ElfW(Dyn)*>(start);
@@ -185,9 +205,14 @@ void prepare() {}
 
 Guard::Guard() {
   prepare();
-  ++guards;
+  guarded = true;
 }
 
-Guard::~Guard() { --guards; }
+Guard::~Guard() {
+  guarded = false;
+  largest_allocation = SIZE_MAX;
+}
+
+void Guard::limit_allocations(size_t bytes) const { largest_allocation = bytes; }
 
 }  // namespace iac::jxl
