@@ -12,7 +12,9 @@ import iac_query as iac
 
 PACKS = sorted(MANIFEST)
 FIXED = [name for name in PACKS if "feature_dim" in MANIFEST[name]["header"]]
-VARIABLE = [name for name in PACKS if MANIFEST[name]["records"] and name not in FIXED]
+IMAGE_CODECS = {"jxl", "jpeg", "jpeg2000", "jpegls"}  # each has a test of its own
+IMAGES = [name for name in PACKS if MANIFEST[name]["header"].get("codec") in IMAGE_CODECS]
+VARIABLE = [name for name in PACKS if MANIFEST[name]["records"] and name not in (*FIXED, *IMAGES)]
 
 
 def digest(data: bytes) -> str:
@@ -28,7 +30,7 @@ def assert_is_array(array: np.ndarray, expected: dict) -> None:
 def test_the_files_are_those_of_the_manifest():
     written_here = "notes.iac"  # by make_notes.py
     assert {path.name for path in DATA.glob("*.iac")} == {*PACKS, written_here}
-    assert {MANIFEST[name]["header"].get("codec") for name in PACKS} == {
+    assert {MANIFEST[name]["header"].get("codec") for name in PACKS} - IMAGE_CODECS == {
         None,
         "none",
         "zstd",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -101,9 +102,10 @@ template <class T>
 void scale_back(std::byte* pixels, uint64_t samples, uint32_t bits) {
   constexpr uint32_t full = std::numeric_limits<T>::max();
   const uint32_t most = (1u << bits) - 1;
-  auto* sample = reinterpret_cast<T*>(pixels);
   for (uint64_t i = 0; i < samples; ++i) {
-    sample[i] = static_cast<T>((sample[i] * most + full / 2) / full);
+    std::byte* at = pixels + i * sizeof(T);
+    const auto value = static_cast<T>((load<T>(at) * most + full / 2) / full);
+    std::memcpy(at, &value, sizeof value);
   }
 }
 
@@ -141,8 +143,11 @@ void put_halves(void* opaque, size_t x, size_t y, size_t count, const void* valu
   const ImageShape& shape = target.shape;
   if (y >= shape.height || x >= shape.width || count > shape.width - x) return;
   const auto* value = static_cast<const float*>(values);
-  auto* half = reinterpret_cast<uint16_t*>(target.pixels) + (y * shape.width + x) * shape.channels;
-  for (size_t i = 0; i < count * shape.channels; ++i) half[i] = half_of(value[i]);
+  std::byte* at = target.pixels + (y * shape.width + x) * shape.channels * sizeof(uint16_t);
+  for (size_t i = 0; i < count * shape.channels; ++i) {
+    const uint16_t half = half_of(value[i]);
+    std::memcpy(at + i * sizeof half, &half, sizeof half);
+  }
 }
 
 bool set_output(JxlDecoder* decoder, HalfTarget& target) {
