@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "iac/codec/codec.h"
+#include "iac/codec/jxl_guard.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -185,6 +186,32 @@ TEST_CASE("jxl: other floats are float32") {
   image.pixels.assign(width * height * 12, 0);
   CHECK(shape_of(image.payload()).type == PixelType::float32);
   CHECK(decoded(image.payload()) == image.pixels);
+}
+
+TEST_CASE("jxl: an assertion of the library that fails is an exception under a guard") {
+  if (JxlEncoderVersion() >= 8000) return;  // whose assertion this is
+  JxlEncoder* encoder = JxlEncoderCreate(nullptr);
+  Foreign image;
+  image.add_extra(JXL_CHANNEL_ALPHA);
+  image.extra[0].alpha_premultiplied = image.info.alpha_premultiplied = true;
+  const std::vector<uint8_t> pixels = ramp(width * height * 4);
+  image.format.num_channels = 4;
+  REQUIRE(JxlEncoderSetBasicInfo(encoder, &image.info) == JXL_ENC_SUCCESS);
+  REQUIRE(JxlEncoderSetExtraChannelInfo(encoder, 0, &image.extra[0]) == JXL_ENC_SUCCESS);
+  JxlColorEncoding color;
+  JxlColorEncodingSetToSRGB(&color, false);
+  REQUIRE(JxlEncoderSetColorEncoding(encoder, &color) == JXL_ENC_SUCCESS);
+  JxlEncoderFrameSettings* settings = JxlEncoderFrameSettingsCreate(encoder, nullptr);
+  const auto encode = [&] {
+    const jxl::Guard guard;
+    JxlEncoderAddImageFrame(settings, &image.format, pixels.data(), pixels.size());
+    JxlEncoderCloseInput(encoder);
+    std::vector<uint8_t> out(1 << 12);
+    uint8_t* next = out.data();
+    size_t room = out.size();
+    JxlEncoderProcessOutput(encoder, &next, &room);
+  };
+  CHECK_THROWS_AS(encode(), jxl::Guard::Failed);
 }
 
 TEST_CASE("jxl: layers far larger than the image are an error before there is memory for them") {

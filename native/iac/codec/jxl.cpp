@@ -1,7 +1,5 @@
 #include "iac/codec/jxl.h"
 
-#include <cmath>
-
 #include "iac/codec/codecs.h"
 
 namespace iac {
@@ -52,8 +50,9 @@ std::shared_ptr<const Codec> make_jxl(Params& params) {
   settings.lossless = params.boolean("lossless", false);
   settings.distance = params.optional_number("distance").value_or(default_distance);
   settings.effort = params.optional_integer("effort", 1, 10).value_or(default_effort);
-  const double least = settings.lossless ? 0.0 : std::numeric_limits<double>::min();
-  if (!(settings.distance >= least && settings.distance <= max_distance)) {
+  // Lossless images have no distance, but headers keep one.
+  const bool possible = settings.distance > 0 || (settings.lossless && settings.distance == 0);
+  if (!possible || settings.distance > max_distance) {
     throw params.bad("distance is " + nlohmann::json(settings.distance).dump() +
                      ", expected a number above 0 and at most 25");
   }

@@ -64,6 +64,9 @@ JxlDecoderStatus Opened::next() {
   } catch (const Guard::Failed&) {
     static_cast<void>(decoder_.release());  // cannot be freed any more
     throw bad("payload is damaged, or has layers far larger than its image");
+  } catch (const std::exception&) {  // of the standard library, which libjxl does not expect
+    static_cast<void>(decoder_.release());
+    throw bad("payload is damaged, or needs more memory than there is");
   }
 }
 

@@ -62,7 +62,7 @@ JxlBasicInfo info_of(const ImageShape& shape, const Sample& sample, bool lossles
 
 void must(JxlEncoder* encoder, JxlEncoderStatus status, const char* what) {
   if (status == JXL_ENC_SUCCESS) return;
-  throw refused(std::string("the library fails at ") + what + " with error " +
+  throw refused(std::string("libjxl fails at ") + what + " with error " +
                 std::to_string(JxlEncoderGetError(encoder)));
 }
 
@@ -154,7 +154,7 @@ void write(JxlEncoder* encoder, size_t guess, std::vector<std::byte>& out) {
   out.resize(written);
 }
 
-// Appends to `out`, which is left as it was when this throws.
+// Appends to `out`, which is left as it was when this throws Error.
 void encode_once(const Settings& settings, const Attempt& attempt, const ImageShape& shape,
                  const std::byte* pixels, std::vector<std::byte>& out) {
   const size_t start = out.size();
@@ -166,7 +166,10 @@ void encode_once(const Settings& settings, const Attempt& attempt, const ImageSh
   } catch (const Guard::Failed&) {
     static_cast<void>(encoder.release());  // an assertion has left it unfit to be freed
     out.resize(start);
-    throw refused("the library fails on this image");
+    throw refused("libjxl fails on this image");
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(encoder.release());
+    throw;
   } catch (...) {
     out.resize(start);
     throw;
