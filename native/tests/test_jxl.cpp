@@ -214,29 +214,47 @@ TEST_CASE("jxl: an assertion of the library that fails is an exception under a g
   CHECK_THROWS_AS(encode(), jxl::Guard::Failed);
 }
 
-TEST_CASE("jxl: layers far larger than the image are an error before there is memory for them") {
+namespace {
+
+// `frames` layers, each a square of that side that begins left of and above the image.
+Foreign layered(int frames, uint32_t side, bool visible) {
   Foreign image;
-  const uint32_t side = 2950;
   image.frame_width = image.frame_height = side;
   image.info.num_color_channels = image.format.num_channels = 1;
   image.pixels.assign(size_t{side} * side, 77);
-  image.frames = 2;
-  image.frame = [&](JxlEncoderFrameSettings* settings) {
+  image.frames = frames;
+  image.frame = [side, visible](JxlEncoderFrameSettings* settings) {
     JxlFrameHeader header;
     JxlEncoderInitFrameHeader(&header);
     header.layer_info.have_crop = true;
     header.layer_info.xsize = header.layer_info.ysize = side;
-    header.layer_info.crop_x0 = header.layer_info.crop_y0 = -100;
-    header.layer_info.save_as_reference = 1;
+    header.layer_info.crop_x0 = header.layer_info.crop_y0 = -1;
+    header.layer_info.save_as_reference = visible ? 0 : 1;
     REQUIRE(JxlEncoderSetFrameHeader(settings, &header) == JXL_ENC_SUCCESS);
     JxlEncoderFrameSettingsSetOption(settings, JXL_ENC_FRAME_SETTING_EFFORT, 1);
   };
+  return image;
+}
+
+}  // namespace
+
+TEST_CASE("jxl: layers make one image") {
+  const Foreign image = layered(3, 5, false);  // without the last two columns
   const std::string payload = image.payload();
-  REQUIRE(payload.size() < 50000);
+  CHECK(shape_of(payload) == ImageShape{height, width, 1, PixelType::uint8});
+  const std::vector<uint8_t> pixels = decoded(payload);
+  for (uint32_t y = 0; y < height; ++y) {
+    for (uint32_t x = 0; x < width; ++x) REQUIRE(pixels[y * width + x] == (x < 4 ? 77 : 0));
+  }
+}
+
+TEST_CASE("jxl: layers far larger than the image are an error before they take time or memory") {
+  const std::string payload = layered(2, 2100, true).payload();
+  REQUIRE(payload.size() < 5000);
   CHECK(shape_of(payload) == ImageShape{height, width, 1, PixelType::uint8});
   std::vector<std::byte> room(width * height);
   Target target(room.data(), room.size());
   const Thrown thrown = thrown_by([&] { codec().decode(bytes_of(payload), target); });
   CHECK(thrown.kind == Error::Kind::codec);
-  CHECK(contains(thrown.text, "layers far larger than its image"));
+  CHECK(contains(thrown.text, "jxl: image has layers far larger than itself"));
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "iac/codec/jxl.h"
 #include "iac/codec/jxl_guard.h"
@@ -18,11 +19,17 @@ namespace {
 // The library works with four bytes a sample, of one channel or of all, and pads sides to blocks.
 constexpr uint64_t bytes_a_pixel = 64;
 constexpr uint64_t bytes_besides = uint64_t{32} << 20;
+// What the layers of an image may have together, in images and in pixels besides.
+constexpr uint64_t layers_of_image_size = 64;
+constexpr uint64_t layer_pixels_besides = uint64_t{4} << 20;
 
 // A decoder that has read the header of its payload.
 class Opened {
  public:
-  Opened(Bytes payload, int events);
+  // Layers are combined to the image that they make, or come one by one.
+  enum class Layers { combined, single };
+
+  Opened(Bytes payload, int events, Layers layers = Layers::combined);
 
   // The library's next event.
   JxlDecoderStatus next();
@@ -40,7 +47,7 @@ class Opened {
   JxlBasicInfo info_;
 };
 
-Opened::Opened(Bytes payload, int events)
+Opened::Opened(Bytes payload, int events, Layers layers)
     : decoder_(JxlDecoderCreate(nullptr), &JxlDecoderDestroy) {
   if (!decoder_) throw std::bad_alloc();
   const auto* data = reinterpret_cast<const uint8_t*>(payload.data());
@@ -48,6 +55,7 @@ Opened::Opened(Bytes payload, int events)
   if (signature == JXL_SIG_NOT_ENOUGH_BYTES) throw bad("payload is cut");
   if (signature == JXL_SIG_INVALID) throw bad("payload is not JPEG XL");
   JxlDecoderSubscribeEvents(decoder(), JXL_DEC_BASIC_INFO | events);
+  JxlDecoderSetCoalescing(decoder(), layers == Layers::combined);
   JxlDecoderSetInput(decoder(), data, payload.size());
   JxlDecoderCloseInput(decoder());
   if (next() != JXL_DEC_BASIC_INFO ||
@@ -167,23 +175,64 @@ bool set_output(JxlDecoder* decoder, HalfTarget& target) {
          JxlDecoderSetImageOutBuffer(decoder, &format, target.pixels, size) == JXL_DEC_SUCCESS;
 }
 
+// The header of the next layer, at its event.
+std::optional<JxlFrameHeader> next_layer(Opened& opened) {
+  JxlFrameHeader header;
+  if (opened.next() != JXL_DEC_FRAME ||
+      JxlDecoderGetFrameHeader(opened.decoder(), &header) != JXL_DEC_SUCCESS) {
+    return std::nullopt;
+  }
+  return header;
+}
+
+bool ends_image(const JxlFrameHeader& layer) { return layer.is_last || layer.duration > 0; }
+
+// Whether the layer is all there is to the image.
+bool is_image(const JxlFrameHeader& layer, const ImageShape& shape) {
+  const JxlLayerInfo& info = layer.layer_info;
+  return ends_image(layer) && !info.have_crop && info.xsize == shape.width &&
+         info.ysize == shape.height && info.blend_info.blendmode == JXL_BLEND_REPLACE;
+}
+
+// A few bytes make a layer of any size, and each of its pixels takes time.
+void check_layers(Bytes payload, const ImageShape& shape) {
+  const uint64_t most = layer_pixels_besides + layers_of_image_size * shape.height * shape.width;
+  Opened opened(payload, JXL_DEC_FRAME, Opened::Layers::single);
+  uint64_t pixels = 0;
+  for (;;) {
+    const auto layer = next_layer(opened);
+    if (!layer.has_value()) throw bad("payload is damaged or cut");
+    pixels += uint64_t{layer->layer_info.xsize} * layer->layer_info.ysize;
+    if (pixels > most) throw bad("image has layers far larger than itself");
+    if (ends_image(*layer)) return;
+  }
+}
+
 }  // namespace
 
 ImageShape read_shape(Bytes payload) { return Opened(payload, 0).shape(); }
 
 void decode(Bytes payload, const ImageShape& shape, std::byte* pixels) {
-  Opened opened(payload, JXL_DEC_FULL_IMAGE);
-  if (opened.shape() != shape) throw bad("header is damaged");
+  std::optional<Opened> opened;
+  opened.emplace(payload, JXL_DEC_FRAME | JXL_DEC_FULL_IMAGE, Opened::Layers::single);
+  if (opened->shape() != shape) throw bad("header is damaged");
+  const auto layer = next_layer(*opened);
+  if (!layer.has_value()) throw bad("payload is damaged or cut");
+  if (!is_image(*layer, shape)) {
+    opened.reset();
+    check_layers(payload, shape);
+    opened.emplace(payload, JXL_DEC_FULL_IMAGE);
+  }
   HalfTarget target{shape, pixels};
-  JxlDecoderStatus status = opened.next();
+  JxlDecoderStatus status = opened->next();
   if (status == JXL_DEC_NEED_IMAGE_OUT_BUFFER) {
-    if (!set_output(opened.decoder(), target)) throw bad("image does not decode");
-    status = opened.next();
+    if (!set_output(opened->decoder(), target)) throw bad("image does not decode");
+    status = opened->next();
   }
   if (status == JXL_DEC_NEED_MORE_INPUT) throw bad("payload is cut");
   if (status != JXL_DEC_FULL_IMAGE) throw bad("payload is damaged or cut");
 
-  const uint32_t bits = opened.info().bits_per_sample;
+  const uint32_t bits = opened->info().bits_per_sample;
   if (shape.type == PixelType::uint8 && bits < 8) {
     scale_back<uint8_t>(pixels, shape.samples(), bits);
   } else if (shape.type == PixelType::uint16 && bits < 16) {
