@@ -63,11 +63,27 @@ class Codec(metaclass=_CodecType):
 
     @staticmethod
     def create(name: str, /, **params: Any) -> Codec:
-        """The codec called ``name``: ``none``, ``zstd``, ``brotli``, or a registered one.
+        """The codec called ``name``, a built-in or a registered one.
 
+        Of bytes:
+
+        * ``none``: the bytes themselves.
         * ``zstd``: ``level`` 19 (-131072 to 22; 0 is the library's own default, 3). RFC 8878.
         * ``brotli``: ``quality`` 11 (0 to 11), ``lgwin`` 24 (10 to 24). RFC 7932.
-        * ``none``: the bytes themselves.
+
+        Of images, arrays (height, width[, channels]):
+
+        * ``jxl``, ISO/IEC 18181: ``lossless`` False, ``distance`` 1.0 (above 0, to 25), ``effort``
+          7 (1 to 10), ``usecontainer`` None. uint8, uint16, float16 and float32 with 1 to 4
+          channels (the second or fourth is alpha).
+        * ``jpeg``, ITU-T T.81: ``quality`` 90 (1 to 100), ``progressive`` False, ``subsampling``
+          "420" ("444", "422"), ``lossless`` False (process 14). uint8 with 1 or 3 channels,
+          without loss uint16 as well. To decode what TIFF files hold: ``tables_base64``,
+          ``encoded_color_space`` ("YCbCr", "RGB").
+        * ``jpeg2000``, ISO/IEC 15444-1 and -15: ``profile`` "classic" or "ht", ``lossless`` True,
+          ``container`` "j2k" ("jp2" to decode only). uint8 and uint16 with 1, 3 or 4 channels.
+        * ``jpegls``, ISO/IEC 14495-1: ``near_lossless`` 0 (to 255), ``bits_per_sample`` None (2 to
+          16). uint8 and uint16 with 1, 3 or 4 channels.
 
         Raises ValueError for an unknown or impossible parameter, CodecError for an unknown codec.
         """

@@ -2,7 +2,7 @@
 // for granted of them, some by assertions that end the process.
 #pragma once
 
-#include "iac/codec/j2k_codestream.h"
+#include "iac/codec/jpeg2000/codestream.h"
 
 namespace iac::j2k {
 

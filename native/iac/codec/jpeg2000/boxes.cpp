@@ -1,10 +1,10 @@
-#include "iac/codec/j2k_boxes.h"
+#include "iac/codec/jpeg2000/boxes.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

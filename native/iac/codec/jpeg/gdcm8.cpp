@@ -6,7 +6,7 @@ extern "C" {
 #include <gdcmjpeg/8/jpeglib.h>
 }
 
-#include "iac/codec/jpeg_calls.h"
+#include "iac/codec/jpeg/calls.h"
 
 namespace iac::jpeg {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "iac/bytes.h"
-#include "iac/codec/j2k_codestream.h"
+#include "iac/codec/jpeg2000/codestream.h"
 #include "iac/image.h"
 
 namespace iac::j2k {

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "iac/codec/codecs.h"
-#include "iac/codec/j2k_boxes.h"
-#include "iac/codec/j2k_codestream.h"
-#include "iac/codec/j2k_packets.h"
-#include "iac/codec/j2k_planes.h"
-#include "iac/codec/openjpeg.h"
-#include "iac/codec/openjph.h"
+#include "iac/codec/jpeg2000/boxes.h"
+#include "iac/codec/jpeg2000/codestream.h"
+#include "iac/codec/jpeg2000/packets.h"
+#include "iac/codec/jpeg2000/planes.h"
+#include "iac/codec/jpeg2000/openjpeg.h"
+#include "iac/codec/jpeg2000/openjph.h"
 
 namespace iac {
 namespace {

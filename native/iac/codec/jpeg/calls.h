@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "iac/codec/jpeg_library.h"
+#include "iac/codec/jpeg/library.h"
 
 namespace iac::jpeg {
 namespace {

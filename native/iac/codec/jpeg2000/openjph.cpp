@@ -1,4 +1,4 @@
-#include "iac/codec/openjph.h"
+#include "iac/codec/jpeg2000/openjph.h"
 
 #include <openjph/ojph_arch.h>
 #include <openjph/ojph_base.h>
@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "iac/codec/j2k_planes.h"
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/planes.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

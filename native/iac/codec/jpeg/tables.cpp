@@ -1,8 +1,8 @@
 // The tables that TIFF files keep apart from their abbreviated JPEG streams.
 #include <algorithm>
 
-#include "iac/codec/jpeg_segments.h"
-#include "iac/codec/jpeg_stream.h"
+#include "iac/codec/jpeg/segments.h"
+#include "iac/codec/jpeg/stream.h"
 
 namespace iac::jpeg {
 namespace {

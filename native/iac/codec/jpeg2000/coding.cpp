@@ -1,8 +1,8 @@
-#include "iac/codec/j2k_coding.h"
+#include "iac/codec/jpeg2000/coding.h"
 
 #include <algorithm>
 
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

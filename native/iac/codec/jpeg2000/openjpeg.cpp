@@ -1,4 +1,4 @@
-#include "iac/codec/openjpeg.h"
+#include "iac/codec/jpeg2000/openjpeg.h"
 
 #include <openjpeg.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "iac/codec/j2k_planes.h"
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/planes.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

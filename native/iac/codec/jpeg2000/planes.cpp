@@ -1,9 +1,9 @@
-#include "iac/codec/j2k_planes.h"
+#include "iac/codec/jpeg2000/planes.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

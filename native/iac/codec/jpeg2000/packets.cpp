@@ -1,9 +1,9 @@
-#include "iac/codec/j2k_packets.h"
+#include "iac/codec/jpeg2000/packets.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

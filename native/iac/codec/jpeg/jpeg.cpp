@@ -2,8 +2,8 @@
 // it lacks, 12 bits and everything lossless, through GDCM's libjpeg. Samples are not scaled:
 // those of up to 8 bits are uint8, others uint16.
 #include "iac/codec/codecs.h"
-#include "iac/codec/jpeg_library.h"
-#include "iac/codec/jpeg_stream.h"
+#include "iac/codec/jpeg/library.h"
+#include "iac/codec/jpeg/stream.h"
 #include "iac/error.h"
 
 namespace iac {

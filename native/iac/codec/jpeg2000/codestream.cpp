@@ -1,12 +1,12 @@
-#include "iac/codec/j2k_codestream.h"
+#include "iac/codec/jpeg2000/codestream.h"
 
 #include <algorithm>
 #include <bit>
 #include <optional>
 #include <string>
 
-#include "iac/codec/j2k_coding.h"
-#include "iac/codec/j2k_reader.h"
+#include "iac/codec/jpeg2000/coding.h"
+#include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
 namespace {

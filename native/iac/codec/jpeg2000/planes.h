@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "iac/codec/j2k_boxes.h"
-#include "iac/codec/j2k_codestream.h"
+#include "iac/codec/jpeg2000/boxes.h"
+#include "iac/codec/jpeg2000/codestream.h"
 #include "iac/image.h"
 
 namespace iac::j2k {

@@ -1,8 +1,8 @@
-#include "iac/codec/jpeg_stream.h"
+#include "iac/codec/jpeg/stream.h"
 
 #include <algorithm>
 
-#include "iac/codec/jpeg_segments.h"
+#include "iac/codec/jpeg/segments.h"
 
 namespace iac::jpeg {
 namespace {

@@ -1,5 +1,5 @@
 // Four builds of libjpeg's interface, which differ in their samples and structures: each has its
-// own source file around the code they share, jpeg_calls.h.
+// own source file around the code they share, calls.h.
 #pragma once
 
 #include <span>

@@ -7,7 +7,7 @@ extern "C" {
 #include <gdcmjpeg/12/jpeglib.h>
 }
 
-#include "iac/codec/jpeg_calls.h"
+#include "iac/codec/jpeg/calls.h"
 
 namespace iac::jpeg {
 
