@@ -15,8 +15,8 @@ constexpr uint32_t type_of(const char (&name)[5]) {
   return type;
 }
 
-constexpr std::array<unsigned char, 12> signature{0,    0,    0,    12,   'j',  'P',
-                                                  ' ',  ' ',  0x0D, 0x0A, 0x87, 0x0A};
+constexpr std::array<unsigned char, 12> signature{0,   0,   0,    12,   'j',  'P',
+                                                  ' ', ' ', 0x0D, 0x0A, 0x87, 0x0A};
 
 bool starts_with(Bytes payload, std::span<const unsigned char> start) {
   return payload.size() >= start.size() &&
@@ -66,7 +66,8 @@ Palette read_palette(Bytes content) {
   Palette palette;
   palette.entries = reader.u16();
   const uint32_t columns = reader.u8();
-  if (palette.entries == 0 || palette.entries > 1024) throw bad("palette has no or too many entries");
+  if (palette.entries == 0 || palette.entries > 1024)
+    throw bad("palette has no or too many entries");
   if (columns == 0 || columns > 4) {
     throw bad("palette of " + std::to_string(columns) + " columns is not supported");
   }

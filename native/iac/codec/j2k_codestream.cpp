@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "iac/codec/j2k_coding.h"
 #include "iac/codec/j2k_reader.h"
 
 namespace iac::j2k {
@@ -34,37 +35,10 @@ enum Marker : uint32_t {
   EOC = 0xFFD9,
 };
 
-constexpr uint32_t max_levels = 32;
 constexpr size_t tile_part_header = 14;  // SOT and SOD
-
-uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-
-struct Interval {
-  uint64_t from, to;
-
-  uint64_t size() const { return to > from ? to - from : 0; }
-  Interval divided(uint64_t by) const { return {divide_up(from, by), divide_up(to, by)}; }
-};
-
-// How a component is coded.
-struct Coding {
-  uint32_t levels = 0;
-  uint32_t block_width = 0, block_height = 0;  // as powers of two
-  uint32_t style = 0;
-  bool is_reversible = false;
-  std::array<uint8_t, max_levels + 1> precincts{};  // by resolution: height << 4 | width
-  bool is_own = false;                              // by a COC, which a COD does not change
-};
-
-struct Tile {
-  uint32_t layers = 0;
-  std::array<Coding, max_components> coding;
-};
-
-struct Quantization {
-  uint32_t style = 0;
-  std::vector<uint32_t> exponents;
-};
+// OpenJPEG takes half a kilobyte for each code-block, also of those without data. So many there may
+// be of these, a size of 32 by 32 always fits, besides some for each byte of the payload.
+constexpr uint64_t free_blocks = 1 << 18, blocks_a_byte = 8;
 
 class Walk {
  public:
@@ -76,12 +50,13 @@ class Walk {
     read_main_header();
     read_tile_parts();
     for (const Parts& parts : parts_) {
-      if (parts.seen == 0 || parts.seen < parts.claimed) throw bad("a tile is missing or not whole");
+      if (parts.seen == 0 || parts.seen < parts.claimed)
+        throw bad("a tile is missing or not whole");
     }
     stream_.bytes = bytes_.first(reader_.position());
     stream_.is_ht = (styles_ & 0x40) != 0;
-    stream_.is_reversible = main_.coding[0].is_reversible;
-    stream_.is_plain_ht = stream_.is_ht && is_plain();
+    stream_.is_reversible = main_.components[0].is_reversible;
+    if (stream_.is_ht) describe_ht();
     return std::move(stream_);
   }
 
@@ -117,8 +92,8 @@ class Walk {
     }
     if (content.size() != 36 + 3 * count) throw bad("the SIZ marker has a wrong length");
     for (uint32_t i = 0; i < count; ++i) read_component(reader);
-    tiles_across_ = divide_up(x1 - tile_x0_, tile_width_);
-    tiles_down_ = divide_up(y1 - tile_y0_, tile_height_);
+    tiles_across_ = (x1 - tile_x0_ + tile_width_ - 1) / tile_width_;
+    tiles_down_ = (y1 - tile_y0_ + tile_height_ - 1) / tile_height_;
     if (tiles() > 65535 || tiles() > bytes_.size() / tile_part_header) {
       throw bad("the image claims more tiles than the payload can hold");
     }
@@ -152,18 +127,18 @@ class Walk {
       switch (marker) {
         case COD:
           if (main_.layers != 0) throw bad("two COD markers in the header");
-          read_coding(content, main_);
-          stream_.has_transform = std::to_integer<int>(content[4]) == 1;
+          main_.read_cod(content);
+          stream_.has_transform = main_.has_transform;
           stream_.transform_at = at + 6;
-          check_transform();
           break;
         case COC:
-          read_component_coding(content, main_);
+          has_unusual_marker_ = true;
+          main_.read_coc(content, stream_.components.size());
           break;
         case QCD:
           if (has_quantization) throw bad("two QCD markers in the header");
           has_quantization = true;
-          read_quantization(content);
+          quantization_.read(content);
           break;
         case COM:
           stream_.has_comment = true;
@@ -194,75 +169,13 @@ class Walk {
     return bad("marker " + std::to_string(marker) + " is damaged or not supported");
   }
 
-  void check_transform() const {
-    if (!stream_.has_transform) return;
+  void check_transform(const TileCoding& tile) const {
+    if (!tile.has_transform) return;
     const auto& c = stream_.components;
     for (size_t i = 0; i < 3; ++i) {
       if (c.size() < 3 || c[i].dx != c[0].dx || c[i].dy != c[0].dy) {
         throw bad("a colour transform needs three components of equal size");
       }
-    }
-  }
-
-  void read_coding(Bytes content, Tile& tile) {
-    Reader reader(content);
-    const uint32_t style = reader.u8();
-    const uint32_t order = reader.u8();
-    const uint32_t layers = reader.u16();
-    const uint32_t transform = reader.u8();
-    if (style > 7 || order > 4 || layers == 0 || transform > 1) {
-      throw bad("the COD marker has impossible values");
-    }
-    has_packet_markers_ |= (style & 6) != 0;
-    tile.layers = layers;
-    const Coding coding = coding_of(reader, (style & 1) != 0);
-    for (Coding& each : tile.coding) {
-      if (!each.is_own) each = coding;
-    }
-  }
-
-  void read_component_coding(Bytes content, Tile& tile) {
-    has_unusual_marker_ = true;
-    Reader reader(content);
-    const uint32_t component = reader.u8();
-    const uint32_t style = reader.u8();
-    if (component >= stream_.components.size() || style > 1) {
-      throw bad("a COC marker has impossible values");
-    }
-    tile.coding[component] = coding_of(reader, style == 1);
-    tile.coding[component].is_own = true;
-  }
-
-  Coding coding_of(Reader& reader, bool has_precincts) {
-    Coding coding;
-    coding.levels = reader.u8();
-    coding.block_width = reader.u8() + 2;
-    coding.block_height = reader.u8() + 2;
-    coding.style = reader.u8();
-    const uint32_t kernel = reader.u8();
-    coding.is_reversible = kernel == 1;
-    if (coding.levels > max_levels || coding.block_width > 10 || coding.block_height > 10 ||
-        coding.block_width + coding.block_height > 12 || coding.style > 0x7F || kernel > 1) {
-      throw bad("a COD or COC marker has impossible values");
-    }
-    coding.precincts.fill(0xFF);
-    for (uint32_t r = 0; has_precincts && r <= coding.levels; ++r) {
-      coding.precincts[r] = static_cast<uint8_t>(reader.u8());
-      if (r > 0 && ((coding.precincts[r] & 15) == 0 || coding.precincts[r] >> 4 == 0)) {
-        throw bad("a precinct has no code-blocks");
-      }
-    }
-    if (reader.left() > 0) throw bad("a COD or COC marker has a wrong length");
-    styles_ |= coding.style;
-    return coding;
-  }
-
-  void read_quantization(Bytes content) {
-    Reader reader(content);
-    quantization_.style = reader.u8();
-    while (reader.left() > 0) {
-      const bool is_long = (quantization_.style & 31) != 0;
-      quantization_.exponents.push_back(is_long ? reader.u16() >> 11 : reader.u8() >> 3);
     }
   }
 
@@ -295,7 +208,7 @@ class Walk {
     }
     read_tile_header(index, part == 0);
     if (reader_.position() > start + length) throw bad("a tile part is shorter than its header");
-    reader_.take(start + length - reader_.position());
+    stream_.bodies.push_back(reader_.take(start + length - reader_.position()));
   }
 
   size_t length_to_end(size_t start) const {
@@ -305,7 +218,7 @@ class Walk {
   }
 
   void read_tile_header(uint32_t index, bool is_first) {
-    std::optional<Tile> own;
+    std::optional<TileCoding> own;
     for (uint32_t marker = reader_.u16(); marker != SOD; marker = reader_.u16()) {
       const Bytes content = segment();
       if (marker == PLT || marker == COM) continue;
@@ -314,39 +227,41 @@ class Walk {
       if (!is_first) throw unexpected(marker);
       if (marker == COD || marker == COC) {
         if (!own.has_value()) own = main_;
-        marker == COD ? read_coding(content, *own) : read_component_coding(content, *own);
+        if (marker == COD) {
+          own->read_cod(content);
+        } else {
+          own->read_coc(content, stream_.components.size());
+        }
       } else if (marker != QCD && marker != QCC && marker != RGN) {
         throw unexpected(marker);
       }
     }
-    if (is_first) count_packets(index, own.has_value() ? *own : main_);
+    if (!is_first) return;
+    const TileCoding& tile = own.has_value() ? *own : main_;
+    check_transform(tile);
+    count_packets(index, tile);
   }
 
   // A packet takes a byte at least, so that layers and precincts are limited by the payload: the
-  // libraries spend time and memory on each.
-  void count_packets(uint32_t index, const Tile& tile) {
+  // libraries spend time and memory on each, and on code-blocks.
+  void count_packets(uint32_t index, const TileCoding& tile) {
     const auto [x, y] = area_of(index);
     smallest_side_ = std::min({smallest_side_, x.size(), y.size()});
     for (size_t c = 0; c < stream_.components.size(); ++c) {
       const Component& component = stream_.components[c];
-      const Coding& coding = tile.coding[c];
-      const Interval cx = x.divided(component.dx), cy = y.divided(component.dy);
-      for (uint32_t r = 0; r <= coding.levels; ++r) {
-        const uint64_t scale = uint64_t{1} << (coding.levels - r);
-        const uint64_t count = precincts(cx.divided(scale), coding.precincts[r] & 15) *
-                               precincts(cy.divided(scale), coding.precincts[r] >> 4);
-        if (count > bytes_.size()) throw too_many_packets();
-        packets_ += count * tile.layers;
-      }
+      const Coding& coding = tile.components[c];
+      styles_ |= coding.style;
+      const Interval own_x = x.divided(component.dx), own_y = y.divided(component.dy);
+      packets_ += tile.layers * coding.count_precincts(own_x, own_y, bytes_.size());
+      blocks_ += coding.count_blocks(own_x, own_y, max_blocks());
     }
-    if (packets_ > bytes_.size()) throw too_many_packets();
+    most_layers_ = std::max(most_layers_, tile.layers);
+    has_packet_markers_ |= tile.has_packet_markers;
+    if (packets_ > bytes_.size()) throw bad("the image claims more packets than there are");
+    if (blocks_ > max_blocks()) throw bad("the image claims far more code-blocks than there are");
   }
 
-  static Error too_many_packets() { return bad("the image claims more packets than there are"); }
-
-  static uint64_t precincts(Interval side, uint32_t exponent) {
-    return side.size() == 0 ? 0 : ((side.to - 1) >> exponent) - (side.from >> exponent) + 1;
-  }
+  uint64_t max_blocks() const { return free_blocks + blocks_a_byte * bytes_.size(); }
 
   std::pair<Interval, Interval> area_of(uint32_t tile) const {
     const uint64_t left = tile_x0_ + tile % tiles_across_ * tile_width_;
@@ -355,11 +270,34 @@ class Walk {
             {std::max(top, y_.from), std::min(top + tile_height_, y_.to)}};
   }
 
+  void describe_ht() {
+    // Their bytes could not be told from damage.
+    if (has_packet_markers_ || most_layers_ != 1) {
+      throw bad("HT with packet markers or several layers is not supported");
+    }
+    if (!is_plain()) return;
+    const Coding& coding = main_.components[0];
+    PlainHt plain;
+    plain.body = stream_.bodies[0];
+    plain.width = stream_.components[0].width;
+    plain.height = stream_.components[0].height;
+    plain.components = static_cast<uint32_t>(stream_.components.size());
+    plain.levels = coding.levels;
+    plain.block_width = coding.block_width;
+    plain.block_height = coding.block_height;
+    plain.precincts = coding.precincts;
+    for (const uint32_t exponent : quantization_.exponents) {
+      plain.planes.push_back(exponent + quantization_.guard_bits - 1);
+    }
+    plain.by_component = main_.order >= 3;
+    stream_.plain_ht = plain;
+  }
+
   bool is_plain() const {
-    const Coding& coding = main_.coding[0];
+    const Coding& coding = main_.components[0];
     const bool has_offset = x_.from != 0 || y_.from != 0 || tile_x0_ != 0 || tile_y0_ != 0;
-    if (has_unusual_marker_ || has_packet_markers_ || has_tile_parts_ || is_open_ended_ ||
-        has_offset || tiles() != 1 || !has_capabilities_ || styles_ != 0x40 || main_.layers != 1) {
+    if (has_unusual_marker_ || has_tile_parts_ || is_open_ended_ || has_offset || tiles() != 1 ||
+        !has_capabilities_ || styles_ != 0x40) {
       return false;
     }
     // Its scratch memory grows with the number of blocks that a precinct may have.
@@ -368,16 +306,17 @@ class Walk {
     for (const Component& component : stream_.components) {
       if (component.dx != 1 || component.dy != 1) return false;
     }
-    return has_plain_quantization(coding);
+    const bool has_one_precinct = packets_ == stream_.components.size() * (coding.levels + 1);
+    return has_one_precinct && has_plain_quantization(coding);
   }
 
   bool has_plain_quantization(const Coding& coding) const {
-    const uint32_t style = quantization_.style & 31, guard = quantization_.style >> 5;
-    if (style != (coding.is_reversible ? 0 : 2)) return false;
+    if (quantization_.style != (coding.is_reversible ? 0 : 2)) return false;
     if (quantization_.exponents.size() != 3 * coding.levels + 1) return false;
-    // Bits of a block: they have to fit into 31.
-    return std::all_of(quantization_.exponents.begin(), quantization_.exponents.end(),
-                       [&](uint32_t exponent) { return exponent + guard <= 31; });
+    // Bits of a sample, from none to 30.
+    return std::all_of(
+        quantization_.exponents.begin(), quantization_.exponents.end(),
+        [&](uint32_t exponent) { return exponent + quantization_.guard_bits - 1 <= 30; });
   }
 
   struct Parts {
@@ -391,9 +330,10 @@ class Walk {
   uint64_t tile_width_ = 0, tile_height_ = 0, tile_x0_ = 0, tile_y0_ = 0;
   uint64_t tiles_across_ = 0, tiles_down_ = 0;
   std::vector<Parts> parts_;  // of each tile
-  Tile main_;
+  TileCoding main_;
   Quantization quantization_;
-  uint64_t packets_ = 0;
+  uint64_t packets_ = 0, blocks_ = 0;
+  uint32_t most_layers_ = 0;
   uint64_t smallest_side_ = UINT64_MAX;
   uint32_t styles_ = 0;
   bool has_capabilities_ = false;

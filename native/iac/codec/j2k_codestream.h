@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "iac/bytes.h"
@@ -11,6 +12,7 @@
 namespace iac::j2k {
 
 constexpr uint32_t max_components = 4;
+constexpr uint32_t max_levels = 32;
 
 struct Component {
   uint32_t precision = 0;
@@ -20,16 +22,28 @@ struct Component {
   uint32_t width = 0, height = 0;
 };
 
+// A codestream of one tile, layer and precinct a resolution, made of nothing that OpenJPH 0.9 does
+// not know or gets wrong.
+struct PlainHt {
+  Bytes body;
+  uint32_t width = 0, height = 0, components = 0;
+  uint32_t levels = 0;
+  uint32_t block_width = 0, block_height = 0;  // as powers of two
+  std::array<uint8_t, max_levels + 1> precincts{};
+  std::vector<uint32_t> planes;  // bits of a band's samples: the lowest band, then three by three
+  bool by_component = false;     // all packets of a component before those of the next
+};
+
 struct Codestream {
-  Bytes bytes;  // SOC to EOC
+  Bytes bytes;                // SOC to EOC
+  std::vector<Bytes> bodies;  // the tile parts without their headers
   std::vector<Component> components;
   bool is_ht = false;
   bool is_reversible = false;
-  bool has_transform = false;   // of the first three components
-  size_t transform_at = 0;      // where in `bytes` that is said
+  bool has_transform = false;  // of the first three components
+  size_t transform_at = 0;     // where in `bytes` that is said
   bool has_comment = false;
-  // Made of nothing that OpenJPH 0.9 does not know or gets wrong.
-  bool is_plain_ht = false;
+  std::optional<PlainHt> plain_ht;
 };
 
 // Throws Error when the codestream is damaged beyond doubt, is cut, or has what no library here

@@ -68,7 +68,9 @@ void take_channel_as(const T* pixels, uint32_t channels, uint32_t channel, uint3
 
 using Plane = std::vector<int32_t>;
 
-bool is_sampled_alike(const Component& a, const Component& b) { return a.dx == b.dx && a.dy == b.dy; }
+bool is_sampled_alike(const Component& a, const Component& b) {
+  return a.dx == b.dx && a.dy == b.dy;
+}
 
 // A bare codestream whose second and third component are smaller than the first can only be a
 // luminance and two colour differences.
@@ -86,8 +88,8 @@ std::vector<uint32_t> covering(uint32_t count, uint32_t start, uint32_t step, ui
   std::vector<uint32_t> at(count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t place = (uint64_t{start} + i) * step / other_step;
-    at[i] = static_cast<uint32_t>(std::min<uint64_t>(
-        place > other_start ? place - other_start : 0, other_count - 1));
+    at[i] = static_cast<uint32_t>(
+        std::min<uint64_t>(place > other_start ? place - other_start : 0, other_count - 1));
   }
   return at;
 }
@@ -176,11 +178,13 @@ std::vector<Plane> convert(const Boxes& boxes, const Codestream& stream,
   } else {
     for (size_t i = 0; i < c.size(); ++i) planes.push_back(spread(c[0], c[i], components[i]));
   }
+  if (!boxes.order.empty()) {
+    std::vector<Plane> ordered;
+    for (const uint32_t channel : boxes.order) ordered.push_back(std::move(planes[channel]));
+    planes = std::move(ordered);
+  }
   if (is_sycc(boxes, stream)) convert_sycc(planes, c[0].precision);
-  if (boxes.order.empty()) return planes;
-  std::vector<Plane> ordered;
-  for (const uint32_t channel : boxes.order) ordered.push_back(std::move(planes[channel]));
-  return ordered;
+  return planes;
 }
 
 }  // namespace iac::j2k

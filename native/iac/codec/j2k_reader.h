@@ -9,9 +9,7 @@
 namespace iac::j2k {
 
 // A payload that is damaged, or that cannot be decoded.
-inline Error bad(const std::string& reason) {
-  return {Error::Kind::codec, "jpeg2000: " + reason};
-}
+inline Error bad(const std::string& reason) { return {Error::Kind::codec, "jpeg2000: " + reason}; }
 
 class Reader {
  public:

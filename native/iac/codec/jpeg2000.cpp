@@ -5,6 +5,7 @@
 #include "iac/codec/codecs.h"
 #include "iac/codec/j2k_boxes.h"
 #include "iac/codec/j2k_codestream.h"
+#include "iac/codec/j2k_packets.h"
 #include "iac/codec/j2k_planes.h"
 #include "iac/codec/openjpeg.h"
 #include "iac/codec/openjph.h"
@@ -35,7 +36,9 @@ class Jpeg2000 final : public ImageCodec {
     Payload parsed = parse(payload);
     std::vector<std::byte> copy;
     if (is_wrongly_marked(parsed.stream)) clear_transform(parsed.stream, copy);
-    if (parsed.stream.is_plain_ht && !needs_conversion(parsed.boxes, parsed.stream)) {
+    if (parsed.stream.is_ht) check_bodies(parsed.stream);
+    if (parsed.stream.plain_ht.has_value() && !needs_conversion(parsed.boxes, parsed.stream)) {
+      check_packets(*parsed.stream.plain_ht);
       decode_openjph(parsed.stream, shape, pixels);
       return;
     }

@@ -140,7 +140,7 @@ Image image_of(const ImageShape& shape, const std::byte* pixels) {
   component.dx = component.dy = 1;
   component.w = shape.width;
   component.h = shape.height;
-  component.prec = component.bpp = static_cast<OPJ_UINT32>(8 * size_of(shape.type));
+  component.prec = static_cast<OPJ_UINT32>(8 * size_of(shape.type));
   std::vector<opj_image_cmptparm_t> components(shape.channels, component);
   const auto space = shape.channels < 3 ? OPJ_CLRSPC_GRAY : OPJ_CLRSPC_SRGB;
   Image image(allocated(opj_image_create(shape.channels, components.data(), space)));

@@ -108,9 +108,9 @@ uint32_t span_of(const T* samples, uint64_t count) {
 // the image has, so that 12 bits in a uint16 lose no more than 8 in a uint8; at least one value.
 float quantization(const ImageShape& shape, const std::byte* pixels) {
   const bool is_byte = size_of(shape.type) == 1;
-  const uint32_t span =
-      is_byte ? span_of(reinterpret_cast<const uint8_t*>(pixels), shape.samples())
-              : span_of(reinterpret_cast<const uint16_t*>(pixels), shape.samples());
+  const uint32_t span = is_byte
+                            ? span_of(reinterpret_cast<const uint8_t*>(pixels), shape.samples())
+                            : span_of(reinterpret_cast<const uint16_t*>(pixels), shape.samples());
   return std::max(1.0F, static_cast<float>(span) / 64) / (is_byte ? 256.0F : 65536.0F);
 }
 

@@ -21,6 +21,7 @@ const std::vector<Entry>& codecs() {
       {"jpegls", make_jpegls, {}},
       {"jpeg2000", make_jpeg2000, {"profile"}},
       {"jpeg", make_jpeg, {"tables_base64", "encoded_color_space"}},
+      {"jxl", make_jxl, {}},
   };
   return all;
 }
