@@ -364,6 +364,17 @@ def test_what_charls_would_decode_wrongly_is_an_error():
 
 # Damage
 
+# Sparse bits, behind which the statistics of run mode grow beyond 30 bits.
+GROWING = """
+    ffd8fff7000b100028002801011100ffda00080101000100000080000820080208000020400000000004000100800010
+    108020100200000000000000080004800004200000014000000000220000000001000108800000204008000010800010
+    0002040401002000000020000020000000800008008020400002000000d000201004000001"""
+
+
+def test_statistics_that_grow_end_in_an_error():
+    with pytest.raises(CodecError, match="jpegls: payload does not decode"):
+        Codec.create("jpegls").decode(bytes.fromhex(GROWING))
+
 
 @pytest.mark.parametrize("bits", [8, 12, 16])
 @pytest.mark.parametrize("shape", [(13, 9), (7, 11, 3), (48, 64)])
