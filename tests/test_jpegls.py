@@ -254,7 +254,7 @@ def test_dicom_frames(name):
         np.testing.assert_array_equal(decoded, expected)
 
 
-def planar(array: np.ndarray, mode: int = 0) -> bytes:
+def planar(array: np.ndarray, modes: bytes = bytes(5)) -> bytes:
     """A stream of one scan a component, built of the scans of single images."""
     components = array.shape[2]
     streams = [
@@ -264,7 +264,7 @@ def planar(array: np.ndarray, mode: int = 0) -> bytes:
     frame = head + b"".join(bytes([i + 1, 0x11, 0]) for i in range(components))
     out = b"\xff\xd8" + segment(0xFFF7, frame)
     for i, stream in enumerate(streams):
-        out += segment(0xFFDA, bytes([1, i + 1, 0, 0, mode, 0])) + segments(stream)[0][:-2]
+        out += segment(0xFFDA, bytes([1, i + 1, 0, 0, modes[i], 0])) + segments(stream)[0][:-2]
     return out + b"\xff\xd9"
 
 
@@ -342,7 +342,38 @@ def test_what_charls_does_not_decode_is_told():
             Codec.create("jpegls").decode(bad)
 
 
+def test_what_charls_would_decode_wrongly_is_an_error():
+    codec = Codec.create("jpegls")
+    array = image((16, 12, 3), 8)
+    # Scans that are interleaved after one that was not would be written behind the image.
+    for modes in (b"\0\0\2", b"\0\1\0", b"\0\2\2"):
+        with pytest.raises(CodecError, match="its scans are of different kinds"):
+            codec.decode(planar(array, modes))
+    colour, gray = codec.encode(array), codec.encode(array[..., 0])
+    for most, reset in [(0, 0), (255, 64), (0, 64), (255, 0)]:
+        usual = b"\1" + struct.pack(">5H", most, 0, 0, 0, reset)
+        np.testing.assert_array_equal(codec.decode(with_segment(colour, 0xFFF8, usual)), array)
+    other_reset = b"\1" + struct.pack(">5H", 0, 0, 0, 0, 63)
+    with pytest.raises(CodecError, match="have a reset value of their own"):
+        codec.decode(with_segment(colour, 0xFFF8, other_reset))
+    other_range = b"\1" + struct.pack(">5H", 254, 0, 0, 0, 0)
+    for stream in (colour, gray):
+        with pytest.raises(CodecError, match="largest value is not that of its bits"):
+            codec.decode(with_segment(stream, 0xFFF8, other_range))
+
+
 # Damage
+
+# Sparse bits, behind which the statistics of run mode grow beyond 30 bits.
+GROWING = """
+    ffd8fff7000b100028002801011100ffda00080101000100000080000820080208000020400000000004000100800010
+    108020100200000000000000080004800004200000014000000000220000000001000108800000204008000010800010
+    0002040401002000000020000020000000800008008020400002000000d000201004000001"""
+
+
+def test_statistics_that_grow_end_in_an_error():
+    with pytest.raises(CodecError, match="jpegls: payload does not decode"):
+        Codec.create("jpegls").decode(bytes.fromhex(GROWING))
 
 
 @pytest.mark.parametrize("bits", [8, 12, 16])

@@ -148,7 +148,7 @@ def test_sizes_that_a_header_claims_take_no_memory():
 
 @pytest.mark.parametrize("name", ["jxl_lossless.iac", "jxl_lossy.iac"])
 def test_packs_of_the_peer_decode(name: str):
-    lossy = np.load(DATA / "jxl_lossy.npz") if "lossy" in name else {}
+    lossy = np.load(DATA / "decoded/jxl_lossy.iac.npz") if "lossy" in name else {}
     with iac.PackReader(DATA / name) as reader:
         codec = Codec.create("jxl", **reader.header["codec_params"])
         assert codec.parameters() == reader.header["codec_params"]

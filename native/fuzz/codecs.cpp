@@ -61,11 +61,8 @@ std::string decoded(const Codec& codec, Bytes payload, char before) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const auto& [name, params] = codecs[data[0] % codecs.size()];
-  try {
-    const auto codec = make_decoder(name, params);
-    const Bytes payload{reinterpret_cast<const std::byte*>(data) + 1, size - 1};
-    require(decoded(*codec, payload, '\x00') == decoded(*codec, payload, '\xFF'));
-  } catch (const Error&) {  // a codec that this build has not
-  }
+  const auto codec = make_decoder(name, params);
+  const Bytes payload{reinterpret_cast<const std::byte*>(data) + 1, size - 1};
+  require(decoded(*codec, payload, '\x00') == decoded(*codec, payload, '\xFF'));
   return 0;
 }

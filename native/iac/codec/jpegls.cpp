@@ -6,6 +6,7 @@
 #include <string>
 
 #include "iac/codec/codecs.h"
+#include "iac/codec/jpegls_markers.h"
 #include "iac/scratch.h"
 
 namespace iac {
@@ -121,6 +122,9 @@ class JpegLs final : public ImageCodec {
     const Decoder decoder(charls_jpegls_decoder_create(), &charls_jpegls_decoder_destroy);
     const Header header = read_header(*decoder, {aside.data(), size});
     if (header.shape() != shape) throw bad("payload changed while it was decoded");
+    if (const char* trap = trap_in_jpegls({aside.data(), payload.size()})) {
+      throw bad(std::string("payload cannot be decoded, ") + trap);
+    }
     const bool is_planar = header.planes() > 1;
     std::byte* decoded = is_odd || is_planar ? aside.data() + size : pixels;
     check(charls_jpegls_decoder_decode_to_buffer(decoder.get(), decoded, shape.bytes(), 0));
