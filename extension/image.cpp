@@ -1,5 +1,5 @@
-// iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels row
-// by row with channels interleaved, little-endian.
+// iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
+// row by row with channels interleaved, little-endian.
 #include <iac/error.h>
 
 #include "functions.h"
@@ -28,7 +28,8 @@ int32_t side(uint32_t value, int64_t row) {
 void write_images(const Batch& batch, std::span<const int64_t> rows, std::span<const idx_t> slots,
                   duckdb_vector out) {
   const auto integers = [&](idx_t child) {
-    return static_cast<int32_t*>(duckdb_vector_get_data(duckdb_struct_vector_get_child(out, child)));
+    return static_cast<int32_t*>(
+        duckdb_vector_get_data(duckdb_struct_vector_get_child(out, child)));
   };
   int32_t *heights = integers(0), *widths = integers(1), *channels = integers(2);
   duckdb_string_t* dtypes = strings_of(duckdb_struct_vector_get_child(out, 3));

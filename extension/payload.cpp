@@ -5,7 +5,8 @@
 namespace iac::duckdb {
 
 void register_payload(duckdb_connection connection) {
-  static constexpr Resolver resolver{.name = "iac_payload", .result = [] { return logical_type(DUCKDB_TYPE_BLOB); }};
+  static constexpr Resolver resolver{.name = "iac_payload",
+                                     .result = [] { return logical_type(DUCKDB_TYPE_BLOB); }};
   register_resolver(connection, resolver);
 }
 

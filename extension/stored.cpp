@@ -5,8 +5,9 @@
 namespace iac::duckdb {
 
 void register_stored(duckdb_connection connection) {
-  static constexpr Resolver resolver{
-      .name = "iac_stored", .result = [] { return logical_type(DUCKDB_TYPE_BLOB); }, .decode = false};
+  static constexpr Resolver resolver{.name = "iac_stored",
+                                     .result = [] { return logical_type(DUCKDB_TYPE_BLOB); },
+                                     .decode = false};
   register_resolver(connection, resolver);
 }
 

@@ -24,8 +24,9 @@ static void write_text(const Batch& batch, std::span<const int64_t> rows,
 }
 
 void register_text(duckdb_connection connection) {
-  static constexpr Resolver resolver{
-      .name = "iac_text", .result = [] { return logical_type(DUCKDB_TYPE_VARCHAR); }, .write = write_text};
+  static constexpr Resolver resolver{.name = "iac_text",
+                                     .result = [] { return logical_type(DUCKDB_TYPE_VARCHAR); },
+                                     .write = write_text};
   register_resolver(connection, resolver);
 }
 

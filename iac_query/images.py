@@ -44,7 +44,7 @@ def as_image(obj: Any) -> npt.NDArray[Any]:
         raise ValueError(f"an image of shape {obj.shape} has no pixels")
     if max(obj.shape) >= 1 << 32:
         raise ValueError(f"an image of shape {obj.shape} is too large")
-    return np.ascontiguousarray(obj, dtype=obj.dtype.newbyteorder("="))
+    return np.require(obj, obj.dtype.newbyteorder("="), ["C", "A"])
 
 
 def single_image(batch: _native.Batch) -> npt.NDArray[Any]:

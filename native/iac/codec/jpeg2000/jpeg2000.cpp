@@ -5,10 +5,10 @@
 #include "iac/codec/codecs.h"
 #include "iac/codec/jpeg2000/boxes.h"
 #include "iac/codec/jpeg2000/codestream.h"
-#include "iac/codec/jpeg2000/packets.h"
-#include "iac/codec/jpeg2000/planes.h"
 #include "iac/codec/jpeg2000/openjpeg.h"
 #include "iac/codec/jpeg2000/openjph.h"
+#include "iac/codec/jpeg2000/packets.h"
+#include "iac/codec/jpeg2000/planes.h"
 
 namespace iac {
 namespace {

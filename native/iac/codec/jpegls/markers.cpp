@@ -1,4 +1,4 @@
-#include "iac/codec/jpegls_markers.h"
+#include "iac/codec/jpegls/markers.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "iac/codec/codecs.h"
-#include "iac/codec/jpegls_markers.h"
+#include "iac/codec/jpegls/markers.h"
 #include "iac/scratch.h"
 
 namespace iac {
