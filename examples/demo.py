@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,6 +23,7 @@ import iac_query
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 NOTES = DATA / "notes.iac"
+IMAGES = ("jxl_lossy", "jpeg_default", "htj2k_lossless_color", "jpegls_bits12")
 LAYOUT = ("offset", "length", "crc32")
 
 COHORT = f"""
@@ -46,11 +48,11 @@ def step(title: str) -> Iterator[None]:
 
 
 def show_packs() -> None:
-    for name in ("notes", "raw_basic", "brotli_default", "features_f32"):
+    for name in ("notes", "brotli_default", "features_f32", *IMAGES):
         with iac_query.PackReader(DATA / f"{name}.iac") as pack:
             codec = pack.header.get("codec", "none")
             columns = [c for c in pack.index_table.column_names if c not in LAYOUT]
-            print(f"   {name + '.iac':19} {len(pack):3} records, {codec:6}  {', '.join(columns)}")
+            print(f"   {name + '.iac':25} {len(pack):3} records, {codec:8}  {', '.join(columns)}")
 
 
 def print_indented(text: str) -> None:
@@ -93,6 +95,21 @@ def read_back(path: Path, notes: pa.Table) -> None:
     print("   iatro-base-iac does, too")
 
 
+def decode_images(con: Any) -> None:
+    """Images of several codecs, in one query and one decode; a tensor where they are alike."""
+    scans = " UNION ALL ".join(f"SELECT record FROM '{DATA / name}.iac'" for name in IMAGES)
+    query = f"""
+        SELECT i.height, i.width, i.channels, i.dtype, count(*) AS images
+        FROM (SELECT iac_image(record) AS i FROM ({scans})) GROUP BY ALL ORDER BY ALL
+    """
+    print_indented(str(con.sql(query)))
+    images = iac_query.decode(con.sql(scans))["payload"]
+    print(f"   decode: {len(images)} images, {images.type}")
+    tiles = con.sql(f"SELECT record FROM '{DATA / 'tiles_lossless.iac'}'")
+    tensor = iac_query.decode(tiles, as_="tensor")["payload"].chunk(0)
+    print(f"   as_='tensor': {tensor.to_numpy_ndarray().shape} {tensor.type.value_type}")
+
+
 def command_line() -> None:
     """The same extension in DuckDB's own command line."""
     beside = Path(sys.executable).with_name("duckdb")
@@ -130,15 +147,18 @@ def main() -> None:
         print_query(IN_SQL)
         print_indented(str(con.sql(IN_SQL)))
 
+    with step("5. Images: JPEG XL, JPEG, HTJ2K and JPEG-LS"):
+        decode_images(con)
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cohort.iac"
-        with step("5. The cohort as a pack of its own"):
+        with step("6. The cohort as a pack of its own"):
             write_cohort(path, notes)
             print(f"   cohort.iac, {path.stat().st_size:,} bytes, synced to disk")
-        with step("6. Read back"):
+        with step("7. Read back"):
             read_back(path, notes)
 
-    with step("7. The same in the DuckDB command line"):
+    with step("8. The same in the DuckDB command line"):
         command_line()
 
 

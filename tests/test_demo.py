@@ -12,3 +12,4 @@ def test_the_demo_runs_to_its_end(capsys):
     assert "payload: large_string" in shown
     assert "iatro-base-iac does, too" in shown
     assert "tumour_at_margin" in shown
+    assert "as_='tensor': (7, 32, 48, 3) uint8" in shown

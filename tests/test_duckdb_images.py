@@ -10,6 +10,8 @@ from test_images import damage, image, mixed_images, write_images
 
 import iac_query as iac
 
+pytestmark = pytest.mark.asan
+
 
 @pytest.fixture
 def con():

@@ -8,6 +8,8 @@ from packs import DATA, IMAGES, MANIFEST
 
 import iac_query as iac
 
+pytestmark = pytest.mark.asan
+
 LOSSY = sorted(path.stem for path in (DATA / "decoded").glob("*.npz"))
 
 

@@ -11,6 +11,8 @@ from packs import slide_table
 import iac_query as iac
 from iac_query.images import ImageBatch
 
+pytestmark = pytest.mark.asan
+
 SHAPES = [(5, 7), (1, 1), (16, 3, 3), (9, 2), (4, 6, 4), (2, 2)]
 DTYPES = ["uint8", "uint16"]
 

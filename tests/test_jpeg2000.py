@@ -15,6 +15,8 @@ from jpeg2000 import CLASSIC, CODECS, HT, PROFILES, assert_same, image, jp2, sam
 import iac_query as iac
 from iac_query import Codec
 
+pytestmark = pytest.mark.asan
+
 # Parameters
 
 

@@ -32,6 +32,8 @@ from pydicom.encaps import generate_frames
 
 import iac_query as iac
 
+pytestmark = pytest.mark.asan
+
 # Other writers
 
 
