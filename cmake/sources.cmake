@@ -87,6 +87,15 @@ iac_source(pyjpegls ${pyjpegls_VERSION}
   d0fe09dfb7f75ce78e3b1e0519912a42f1827d68bbc3609652f4f8743c956025
   "*/lib/charls/include/*" "*/lib/charls/src/*")
 
+# The sources of libjxl 0.11.2, Highway 1.2 and skcms.
+set(pylibjxl_VERSION 0.5.0)
+iac_source(pylibjxl ${pylibjxl_VERSION}
+  3fea4e1a4b8fee307c4ce8c8be9f8ef14062d78baa85ee9137c234a9a2f89b79
+  "*/third_party/libjxl/lib/include/*" "*/third_party/libjxl/lib/jxl/*"
+  "*/third_party/libjxl/lib/jxl_lists.cmake"
+  "*/third_party/highway/hwy/*.h" "*/third_party/highway/hwy/*.cc"
+  "*/third_party/skcms/skcms.*" "*/third_party/skcms/src/*")
+
 # The headers fix which engines load the extension: this version and every later one.
 set(duckdb_VERSION 1.5.6)
 iac_source(duckdb ${duckdb_VERSION}

@@ -54,18 +54,6 @@ def test_parameters_that_cannot_be_are_errors(params: dict):
         Codec.create("jxl", distance=float("nan"))
 
 
-def test_every_effort_that_can_be_created_works():
-    image = gradient("uint8", 16, 16, 3)
-    for effort in range(1, 11):
-        try:
-            codec = Codec.create("jxl", lossless=True, effort=effort)
-        except ValueError as error:
-            assert effort > 7, "what every version of the library offers"
-            assert "does not offer" in str(error)
-        else:
-            assert_same(codec.decode(codec.encode(image)), image)
-
-
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lossless_is_exact_here_and_elsewhere(dtype: str, channels: int):
@@ -78,7 +66,7 @@ def test_lossless_is_exact_here_and_elsewhere(dtype: str, channels: int):
             assert_same(peer_codec().decode(payload), image)
 
 
-@pytest.mark.parametrize("effort", range(1, 8))
+@pytest.mark.parametrize("effort", range(1, 11))
 def test_lossless_is_exact_with_every_effort(effort: int):
     codec = Codec.create("jxl", lossless=True, effort=effort)
     for dtype in DTYPES:
@@ -139,9 +127,8 @@ def test_hounsfield_units_padded_with_nan_are_stored():
         assert_same(imagecodecs.jpegxl_decode(payload), image)
 
 
-def test_floats_are_stored_exactly_or_refused():
+def test_floats_of_any_bits_are_stored_exactly():
     random = np.random.default_rng(4)
-    stored = 0
     for i in range(120):
         shape = shaped(*random.integers(1, 12, 2), channels=1 + i % 4)
         image = random.choice(np.array(SPECIAL, np.float32), shape)
@@ -149,16 +136,10 @@ def test_floats_are_stored_exactly_or_refused():
             image = random.random(shape, np.float32)
         elif i % 3 == 1:
             image = random.integers(0, 2**32, shape, dtype=np.uint32).view(np.float32)
-        codec = Codec.create("jxl", lossless=True, effort=1 + i % 7)
-        try:
-            payload = codec.encode(image)
-        except ValueError as error:
-            assert "codec jxl: libjxl cannot store these floats exactly" in str(error)
-            continue
-        stored += 1
+        codec = Codec.create("jxl", lossless=True, effort=1 + i % 9)
+        payload = codec.encode(image)
         assert_same(codec.decode(payload), image)
         assert_same(imagecodecs.jpegxl_decode(payload).reshape(image.shape), image)
-    assert stored >= 100
 
 
 @st.composite

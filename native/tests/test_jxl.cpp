@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "iac/codec/codec.h"
-#include "iac/codec/jxl_guard.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -188,32 +187,6 @@ TEST_CASE("jxl: other floats are float32") {
   CHECK(decoded(image.payload()) == image.pixels);
 }
 
-TEST_CASE("jxl: an assertion of the library that fails is an exception under a guard") {
-  if (JxlEncoderVersion() >= 8000) return;  // whose assertion this is
-  JxlEncoder* encoder = JxlEncoderCreate(nullptr);
-  Foreign image;
-  image.add_extra(JXL_CHANNEL_ALPHA);
-  image.extra[0].alpha_premultiplied = image.info.alpha_premultiplied = true;
-  const std::vector<uint8_t> pixels = ramp(width * height * 4);
-  image.format.num_channels = 4;
-  REQUIRE(JxlEncoderSetBasicInfo(encoder, &image.info) == JXL_ENC_SUCCESS);
-  REQUIRE(JxlEncoderSetExtraChannelInfo(encoder, 0, &image.extra[0]) == JXL_ENC_SUCCESS);
-  JxlColorEncoding color;
-  JxlColorEncodingSetToSRGB(&color, false);
-  REQUIRE(JxlEncoderSetColorEncoding(encoder, &color) == JXL_ENC_SUCCESS);
-  JxlEncoderFrameSettings* settings = JxlEncoderFrameSettingsCreate(encoder, nullptr);
-  const auto encode = [&] {
-    const jxl::Guard guard;
-    JxlEncoderAddImageFrame(settings, &image.format, pixels.data(), pixels.size());
-    JxlEncoderCloseInput(encoder);
-    std::vector<uint8_t> out(1 << 12);
-    uint8_t* next = out.data();
-    size_t room = out.size();
-    JxlEncoderProcessOutput(encoder, &next, &room);
-  };
-  CHECK_THROWS_AS(encode(), jxl::Guard::Failed);
-}
-
 namespace {
 
 // `frames` layers, each a square of that side that begins left of and above the image.
@@ -248,7 +221,7 @@ TEST_CASE("jxl: layers make one image") {
   }
 }
 
-TEST_CASE("jxl: layers far larger than the image are an error before they take time or memory") {
+TEST_CASE("jxl: layers far larger than the image are an error before they take memory") {
   const std::string payload = layered(2, 2100).payload();
   REQUIRE(payload.size() < 5000);
   CHECK(shape_of(payload) == ImageShape{height, width, 1, PixelType::uint8});
@@ -256,5 +229,13 @@ TEST_CASE("jxl: layers far larger than the image are an error before they take t
   Target target(room.data(), room.size());
   const Thrown thrown = thrown_by([&] { codec().decode(bytes_of(payload), target); });
   CHECK(thrown.kind == Error::Kind::codec);
-  CHECK(contains(thrown.text, "jxl: image has layers far larger than itself"));
+  CHECK(contains(thrown.text, "jxl: payload is damaged or cut, or its frames are far larger"));
+}
+
+TEST_CASE("jxl: layers without end are an error before they take time") {
+  const std::string payload = layered(1500, 300).payload();
+  std::vector<std::byte> room(width * height);
+  Target target(room.data(), room.size());
+  const Thrown thrown = thrown_by([&] { codec().decode(bytes_of(payload), target); });
+  CHECK(thrown.kind == Error::Kind::codec);
 }

@@ -56,10 +56,6 @@ std::shared_ptr<const Codec> make_jxl(Params& params) {
     throw params.bad("distance is " + nlohmann::json(settings.distance).dump() +
                      ", expected a number above 0 and at most 25");
   }
-  if (!jxl::has_effort(settings.effort)) {
-    throw params.bad("effort is " + std::to_string(settings.effort) +
-                     ", which the libjxl of this build does not offer");
-  }
   return std::make_shared<Jxl>(settings, params.optional_boolean("usecontainer"));
 }
 

@@ -35,7 +35,4 @@ void decode(Bytes payload, const ImageShape& shape, std::byte* pixels);
 void encode(const Settings& settings, const ImageShape& shape, const std::byte* pixels,
             std::vector<std::byte>& out);
 
-// Whether the library has the effort, and can be trusted with it.
-bool has_effort(int effort);
-
 }  // namespace iac::jxl

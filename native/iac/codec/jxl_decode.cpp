@@ -3,33 +3,21 @@
 // the image's own profile where it was stored in them, else sRGB.
 #include <jxl/decode.h>
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <optional>
 
 #include "iac/codec/jxl.h"
-#include "iac/codec/jxl_guard.h"
+#include "iac/codec/jxl_memory.h"
 
 namespace iac::jxl {
 namespace {
 
-// The library works with four bytes a sample, of one channel or of all, and pads sides to blocks.
-constexpr uint64_t bytes_a_pixel = 64;
-constexpr uint64_t bytes_besides = uint64_t{32} << 20;
-// What the layers of an image may have together, in images and in pixels besides.
-constexpr uint64_t layers_of_image_size = 64;
-constexpr uint64_t layer_pixels_besides = uint64_t{4} << 20;
-
 // A decoder that has read the header of its payload.
 class Opened {
  public:
-  // Layers are combined to the image that they make, or come one by one.
-  enum class Layers { combined, single };
-
-  Opened(Bytes payload, int events, Layers layers = Layers::combined);
+  Opened(Bytes payload, int events);
 
   // The library's next event.
   JxlDecoderStatus next();
@@ -42,38 +30,34 @@ class Opened {
   void check_extra_channels() const;
   PixelType type() const;
 
-  const Guard guard_;  // outlives the decoder
+  Memory memory_;
   std::unique_ptr<JxlDecoder, decltype(&JxlDecoderDestroy)> decoder_;
   JxlBasicInfo info_;
 };
 
-Opened::Opened(Bytes payload, int events, Layers layers)
-    : decoder_(JxlDecoderCreate(nullptr), &JxlDecoderDestroy) {
+Opened::Opened(Bytes payload, int events) : decoder_(nullptr, &JxlDecoderDestroy) {
+  const JxlMemoryManager manager = memory_.manager();
+  decoder_.reset(JxlDecoderCreate(&manager));
   if (!decoder_) throw std::bad_alloc();
   const auto* data = reinterpret_cast<const uint8_t*>(payload.data());
   const JxlSignature signature = JxlSignatureCheck(data, payload.size());
   if (signature == JXL_SIG_NOT_ENOUGH_BYTES) throw bad("payload is cut");
   if (signature == JXL_SIG_INVALID) throw bad("payload is not JPEG XL");
   JxlDecoderSubscribeEvents(decoder(), JXL_DEC_BASIC_INFO | events);
-  JxlDecoderSetCoalescing(decoder(), layers == Layers::combined);
   JxlDecoderSetInput(decoder(), data, payload.size());
   JxlDecoderCloseInput(decoder());
   if (next() != JXL_DEC_BASIC_INFO ||
       JxlDecoderGetBasicInfo(decoder(), &info_) != JXL_DEC_SUCCESS) {
     throw bad("header is damaged or cut");
   }
-  const uint64_t pixels = uint64_t{info_.xsize} * info_.ysize;
-  guard_.limit_allocations(bytes_besides + bytes_a_pixel * std::min(pixels, UINT64_MAX >> 8));
+  memory_.allow_image(info_.xsize, info_.ysize);
 }
 
+// The memory of the library's own vectors is not in our hands.
 JxlDecoderStatus Opened::next() {
   try {
     return JxlDecoderProcessInput(decoder());
-  } catch (const Guard::Failed&) {
-    static_cast<void>(decoder_.release());  // cannot be freed any more
-    throw bad("payload is damaged, or has layers far larger than its image");
-  } catch (const std::exception&) {  // of the standard library, which libjxl does not expect
-    static_cast<void>(decoder_.release());
+  } catch (const std::exception&) {
     throw bad("payload is damaged, or needs more memory than there is");
   }
 }
@@ -120,8 +104,8 @@ void scale_back(std::byte* pixels, uint64_t samples, uint32_t bits) {
   }
 }
 
-// Half floats as libjxl gives them in floats. Old versions take the exponent of NaN and infinity
-// for one more power of two; halves do not go that far, so that it can be undone.
+// Half floats as libjxl gives them in floats. It takes the exponent of NaN and infinity for one
+// more power of two; halves do not go that far, so that it can be undone.
 uint16_t half_of(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
@@ -175,64 +159,25 @@ bool set_output(JxlDecoder* decoder, HalfTarget& target) {
          JxlDecoderSetImageOutBuffer(decoder, &format, target.pixels, size) == JXL_DEC_SUCCESS;
 }
 
-// The header of the next layer, at its event.
-std::optional<JxlFrameHeader> next_layer(Opened& opened) {
-  JxlFrameHeader header;
-  if (opened.next() != JXL_DEC_FRAME ||
-      JxlDecoderGetFrameHeader(opened.decoder(), &header) != JXL_DEC_SUCCESS) {
-    return std::nullopt;
-  }
-  return header;
-}
-
-bool ends_image(const JxlFrameHeader& layer) { return layer.is_last || layer.duration > 0; }
-
-// Whether the layer is all there is to the image.
-bool is_image(const JxlFrameHeader& layer, const ImageShape& shape) {
-  const JxlLayerInfo& info = layer.layer_info;
-  return ends_image(layer) && !info.have_crop && info.xsize == shape.width &&
-         info.ysize == shape.height && info.blend_info.blendmode == JXL_BLEND_REPLACE;
-}
-
-// A few bytes make a layer of any size, and each of its pixels takes time.
-void check_layers(Bytes payload, const ImageShape& shape) {
-  const uint64_t most = layer_pixels_besides + layers_of_image_size * shape.height * shape.width;
-  Opened opened(payload, JXL_DEC_FRAME, Opened::Layers::single);
-  uint64_t pixels = 0;
-  for (;;) {
-    const auto layer = next_layer(opened);
-    if (!layer.has_value()) throw bad("payload is damaged or cut");
-    pixels += uint64_t{layer->layer_info.xsize} * layer->layer_info.ysize;
-    if (pixels > most) throw bad("image has layers far larger than itself");
-    if (ends_image(*layer)) return;
-  }
-}
-
 }  // namespace
 
 ImageShape read_shape(Bytes payload) { return Opened(payload, 0).shape(); }
 
 void decode(Bytes payload, const ImageShape& shape, std::byte* pixels) {
-  std::optional<Opened> opened;
-  opened.emplace(payload, JXL_DEC_FRAME | JXL_DEC_FULL_IMAGE, Opened::Layers::single);
-  if (opened->shape() != shape) throw bad("header is damaged");
-  const auto layer = next_layer(*opened);
-  if (!layer.has_value()) throw bad("payload is damaged or cut");
-  if (!is_image(*layer, shape)) {
-    opened.reset();
-    check_layers(payload, shape);
-    opened.emplace(payload, JXL_DEC_FULL_IMAGE);
-  }
+  Opened opened(payload, JXL_DEC_FULL_IMAGE);
+  if (opened.shape() != shape) throw bad("header is damaged");
   HalfTarget target{shape, pixels};
-  JxlDecoderStatus status = opened->next();
+  JxlDecoderStatus status = opened.next();
   if (status == JXL_DEC_NEED_IMAGE_OUT_BUFFER) {
-    if (!set_output(opened->decoder(), target)) throw bad("image does not decode");
-    status = opened->next();
+    if (!set_output(opened.decoder(), target)) throw bad("image does not decode");
+    status = opened.next();
   }
   if (status == JXL_DEC_NEED_MORE_INPUT) throw bad("payload is cut");
-  if (status != JXL_DEC_FULL_IMAGE) throw bad("payload is damaged or cut");
+  if (status != JXL_DEC_FULL_IMAGE) {
+    throw bad("payload is damaged or cut, or its frames are far larger than its image");
+  }
 
-  const uint32_t bits = opened->info().bits_per_sample;
+  const uint32_t bits = opened.info().bits_per_sample;
   if (shape.type == PixelType::uint8 && bits < 8) {
     scale_back<uint8_t>(pixels, shape.samples(), bits);
   } else if (shape.type == PixelType::uint16 && bits < 16) {

@@ -1,12 +1,10 @@
 #include <jxl/encode.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 
 #include "iac/codec/jxl.h"
-#include "iac/codec/jxl_guard.h"
 
 namespace iac::jxl {
 namespace {
@@ -65,36 +63,21 @@ void must(JxlEncoder* encoder, JxlEncoderStatus status, const char* what) {
                 std::to_string(JxlEncoderGetError(encoder)));
 }
 
-bool is_old() { return JxlEncoderVersion() < 8000; }  // 0.7 or before
-
-// One way of encoding an image.
-struct Attempt {
-  int effort;
-  bool plain;  // values as they are, neither predicted nor mixed between channels
-};
-
-void set_frame(JxlEncoder* encoder, JxlEncoderFrameSettings* frame, const Settings& settings,
-               const Attempt& attempt) {
-  const auto option = [&](JxlEncoderFrameSettingId id, int value) {
-    must(encoder, JxlEncoderFrameSettingsSetOption(frame, id, value), "its settings");
-  };
-  option(JXL_ENC_FRAME_SETTING_EFFORT, attempt.effort);
+void set_frame(JxlEncoder* encoder, JxlEncoderFrameSettings* frame, const Settings& settings) {
+  must(encoder,
+       JxlEncoderFrameSettingsSetOption(frame, JXL_ENC_FRAME_SETTING_EFFORT, settings.effort),
+       "the effort");
   if (settings.lossless) {
     must(encoder, JxlEncoderSetFrameLossless(frame, true), "lossless encoding");
   } else {
     must(encoder, JxlEncoderSetFrameDistance(frame, static_cast<float>(settings.distance)),
          "the distance");
   }
-  if (attempt.plain) {
-    option(JXL_ENC_FRAME_SETTING_MODULAR_PREDICTOR, 0);
-    option(JXL_ENC_FRAME_SETTING_MODULAR_COLOR_SPACE, 0);
-    option(JXL_ENC_FRAME_SETTING_PALETTE_COLORS, 0);
-  }
 }
 
-// libjxl 0.7 stores the upper half of the halves below their normal range wrongly. It takes the
-// exponent and mantissa bits of this float for those of the half.
-std::vector<uint32_t> halves_for_old_library(const ImageShape& shape, const std::byte* pixels) {
+// libjxl refuses NaN and infinity, and stores the upper half of the halves below their normal range
+// wrongly. It takes the exponent and mantissa bits of this float for those of the half.
+std::vector<uint32_t> floats_of_halves(const ImageShape& shape, const std::byte* pixels) {
   std::vector<uint32_t> floats(shape.samples());
   for (size_t i = 0; i < floats.size(); ++i) {
     const uint32_t half = load<uint16_t>(pixels + 2 * i);
@@ -106,8 +89,8 @@ std::vector<uint32_t> halves_for_old_library(const ImageShape& shape, const std:
 void add_pixels(JxlEncoder* encoder, const Settings& settings, JxlEncoderFrameSettings* frame,
                 const ImageShape& shape, const std::byte* pixels) {
   JxlPixelFormat format{shape.channels, sample_of(shape.type).type, JXL_NATIVE_ENDIAN, 0};
-  if (settings.lossless && shape.type == PixelType::float16 && is_old()) {
-    const std::vector<uint32_t> floats = halves_for_old_library(shape, pixels);
+  if (settings.lossless && shape.type == PixelType::float16) {
+    const std::vector<uint32_t> floats = floats_of_halves(shape, pixels);
     format.data_type = JXL_TYPE_FLOAT;
     must(encoder, JxlEncoderAddImageFrame(frame, &format, floats.data(), 4 * floats.size()),
          "the pixels");
@@ -116,8 +99,8 @@ void add_pixels(JxlEncoder* encoder, const Settings& settings, JxlEncoderFrameSe
   }
 }
 
-void add_image(JxlEncoder* encoder, const Settings& settings, const Attempt& attempt,
-               const ImageShape& shape, const std::byte* pixels) {
+void add_image(JxlEncoder* encoder, const Settings& settings, const ImageShape& shape,
+               const std::byte* pixels) {
   const Sample sample = sample_of(shape.type);
   const JxlBasicInfo info = info_of(shape, sample, settings.lossless);
   if (settings.container) must(encoder, JxlEncoderUseContainer(encoder, true), "the container");
@@ -131,7 +114,7 @@ void add_image(JxlEncoder* encoder, const Settings& settings, const Attempt& att
   }
   must(encoder, JxlEncoderSetColorEncoding(encoder, &color), "the colours");
   JxlEncoderFrameSettings* frame = JxlEncoderFrameSettingsCreate(encoder, nullptr);
-  set_frame(encoder, frame, settings, attempt);
+  set_frame(encoder, frame, settings);
   add_pixels(encoder, settings, frame, shape, pixels);
   JxlEncoderCloseInput(encoder);
 }
@@ -154,21 +137,13 @@ void write(JxlEncoder* encoder, size_t guess, std::vector<std::byte>& out) {
 }
 
 // Appends to `out`, which is left as it was when this throws Error.
-void encode_once(const Settings& settings, const Attempt& attempt, const ImageShape& shape,
-                 const std::byte* pixels, std::vector<std::byte>& out) {
+void encode_once(const Settings& settings, const ImageShape& shape, const std::byte* pixels,
+                 std::vector<std::byte>& out) {
   const size_t start = out.size();
-  const Guard guard;
-  Encoder encoder = make_encoder();
+  const Encoder encoder = make_encoder();
   try {
-    add_image(encoder.get(), settings, attempt, shape, pixels);
+    add_image(encoder.get(), settings, shape, pixels);
     write(encoder.get(), shape.bytes() / 4 + 1024, out);
-  } catch (const Guard::Failed&) {
-    static_cast<void>(encoder.release());  // an assertion has left it unfit to be freed
-    out.resize(start);
-    throw refused("libjxl fails on this image");
-  } catch (const std::bad_alloc&) {
-    static_cast<void>(encoder.release());
-    throw;
   } catch (...) {
     out.resize(start);
     throw;
@@ -186,22 +161,14 @@ bool decodes_to(Bytes payload, const ImageShape& shape, const std::byte* pixels)
   return std::memcmp(decoded.get(), pixels, shape.bytes()) == 0;
 }
 
-// libjxl takes the bits of floats for integers, and some of its versions write those that are too
-// large for its entropy coder wrongly without a word, so that only decoding tells. The plain way,
-// without differences that grow even larger, is right for most of these images.
+// libjxl takes the bits of floats for integers of 32 bits, and some of its arithmetic has no bits
+// to spare then. No image is known that it stores wrongly, but nothing in it tells if one is.
 void encode_exact_floats(const Settings& settings, const ImageShape& shape, const std::byte* pixels,
                          std::vector<std::byte>& out) {
   const size_t start = out.size();
-  for (const Attempt& attempt :
-       {Attempt{settings.effort, false}, Attempt{std::clamp(settings.effort, 5, 7), true}}) {
-    try {
-      encode_once(settings, attempt, shape, pixels, out);
-    } catch (const Error&) {
-      continue;
-    }
-    if (decodes_to(Bytes(out).subspan(start), shape, pixels)) return;
-    out.resize(start);
-  }
+  encode_once(settings, shape, pixels, out);
+  if (decodes_to(Bytes(out).subspan(start), shape, pixels)) return;
+  out.resize(start);
   throw refused("libjxl cannot store these floats exactly");
 }
 
@@ -228,20 +195,12 @@ void encode(const Settings& settings, const ImageShape& shape, const std::byte* 
   if (shape.channels > 4) {
     throw refused("images of " + std::to_string(shape.channels) + " channels cannot be encoded");
   }
+  if (settings.lossless && shape.type == PixelType::float32) {
+    return encode_exact_floats(settings, shape, pixels, out);
+  }
   const bool floats = sample_of(shape.type).exponent_bits > 0;
-  if (floats && settings.lossless) return encode_exact_floats(settings, shape, pixels, out);
-  if (floats) check_lossy_floats(shape, pixels);
-  encode_once(settings, {settings.effort, false}, shape, pixels, out);
-}
-
-bool has_effort(int effort) {
-  // An assertion of 0.7 fails on many images from effort 8 on.
-  if (is_old() && effort > 7) return false;
-  const Guard guard;
-  const Encoder encoder = make_encoder();
-  JxlEncoderFrameSettings* frame = JxlEncoderFrameSettingsCreate(encoder.get(), nullptr);
-  return JxlEncoderFrameSettingsSetOption(frame, JXL_ENC_FRAME_SETTING_EFFORT, effort) ==
-         JXL_ENC_SUCCESS;
+  if (floats && !settings.lossless) check_lossy_floats(shape, pixels);
+  encode_once(settings, shape, pixels, out);
 }
 
 }  // namespace iac::jxl
