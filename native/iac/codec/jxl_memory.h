@@ -29,7 +29,7 @@ class Memory {
   static constexpr uint64_t besides = uint64_t{16} << 20;
   static constexpr uint64_t padding = 64;
   // What may be asked for in all, as time goes by, is this much more. It bounds the time.
-  static constexpr uint64_t turnover = 32;
+  static constexpr uint64_t turnover = 16;
   // In front of each block is its size.
   static constexpr size_t front = alignof(std::max_align_t);
   static_assert(front >= sizeof(size_t));
