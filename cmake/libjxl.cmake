@@ -1,7 +1,7 @@
 # libjxl, JPEG XL, with Highway and skcms. Compiled here because distributions build it with its
-# assertions on: it then prints a line for each damaged payload, and some end the process. libjxl's
-# own CMake files set flags and install rules for the whole project, so only its lists of sources
-# are taken.
+# assertions on: it then prints a line for each damaged payload, and some end the process. Of
+# libjxl's own CMake files, which set flags and install rules for the whole project, only the lists
+# of sources are taken. Exceptions stay on, so that one of std::bad_alloc frees what it passes.
 
 set(libjxl_tree ${pylibjxl_SOURCE}/third_party/libjxl)
 set(highway_tree ${libjxl_tree}/third_party/highway)
@@ -50,10 +50,12 @@ target_compile_definitions(jxl
 # NDEBUG as an option, which comes after the -UNDEBUG of sanitized builds.
 target_compile_options(jxl PRIVATE -DNDEBUG -w)
 
-# For the sake of the build time: the older standard has the smaller headers, -O2 changes little
-# where vectors are written by hand, and sources that are compiled once share a compilation.
+# For the sake of the build time: the older standard has the smaller headers, -O2 costs a few percent
+# of speed where vectors are written by hand, and sources that are compiled once share a compilation.
 set_target_properties(jxl PROPERTIES CXX_STANDARD 17 UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-target_compile_options(jxl PRIVATE $<$<NOT:$<BOOL:${sanitizers}>>:-O2>)
+if(NOT sanitizers)
+  target_compile_options(jxl PRIVATE -O2)
+endif()
 foreach(source IN LISTS libjxl_sources highway_sources skcms_sources)
   file(STRINGS ${source} is_vectorized REGEX "foreach_target\.h" LIMIT_COUNT 1)
   if(is_vectorized OR NOT source IN_LIST libjxl_sources)

@@ -71,12 +71,19 @@ struct Foreign {
               JXL_ENC_SUCCESS);
     }
     JxlEncoderCloseInput(encoder);
-    std::string out(1 << 20, '\0');
-    auto* next = reinterpret_cast<uint8_t*>(out.data());
-    size_t room = out.size();
-    REQUIRE(JxlEncoderProcessOutput(encoder, &next, &room) == JXL_ENC_SUCCESS);
+    std::string out;
+    size_t written = 0;
+    JxlEncoderStatus status = JXL_ENC_NEED_MORE_OUTPUT;
+    while (status == JXL_ENC_NEED_MORE_OUTPUT) {
+      out.resize(written + (1 << 20));
+      auto* next = reinterpret_cast<uint8_t*>(out.data() + written);
+      size_t room = out.size() - written;
+      status = JxlEncoderProcessOutput(encoder, &next, &room);
+      written = out.size() - room;
+    }
+    REQUIRE(status == JXL_ENC_SUCCESS);
     JxlEncoderDestroy(encoder);
-    out.resize(out.size() - room);
+    out.resize(written);
     return out;
   }
 };
@@ -204,7 +211,7 @@ Foreign layered(int frames, uint32_t side) {
     header.layer_info.crop_x0 = header.layer_info.crop_y0 = -1;
     header.layer_info.save_as_reference = 1;
     REQUIRE(JxlEncoderSetFrameHeader(settings, &header) == JXL_ENC_SUCCESS);
-    JxlEncoderFrameSettingsSetOption(settings, JXL_ENC_FRAME_SETTING_EFFORT, 1);
+    JxlEncoderFrameSettingsSetOption(settings, JXL_ENC_FRAME_SETTING_EFFORT, 3);
   };
   return image;
 }
@@ -223,7 +230,7 @@ TEST_CASE("jxl: layers make one image") {
 
 TEST_CASE("jxl: layers far larger than the image are an error before they take memory") {
   const std::string payload = layered(2, 2100).payload();
-  REQUIRE(payload.size() < 5000);
+  REQUIRE(payload.size() < 20000);
   CHECK(shape_of(payload) == ImageShape{height, width, 1, PixelType::uint8});
   std::vector<std::byte> room(width * height);
   Target target(room.data(), room.size());
@@ -233,9 +240,9 @@ TEST_CASE("jxl: layers far larger than the image are an error before they take m
 }
 
 TEST_CASE("jxl: layers without end are an error before they take time") {
-  const std::string payload = layered(1500, 300).payload();
+  const std::string payload = layered(400, 300).payload();
   std::vector<std::byte> room(width * height);
   Target target(room.data(), room.size());
   const Thrown thrown = thrown_by([&] { codec().decode(bytes_of(payload), target); });
-  CHECK(thrown.kind == Error::Kind::codec);
+  CHECK(contains(thrown.text, "jxl: payload is damaged or cut, or its frames are far larger"));
 }
