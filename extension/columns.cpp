@@ -1,6 +1,7 @@
 #include "columns.h"
 
 #include <iac/error.h>
+#include <iac/workers.h>
 
 #include <algorithm>
 #include <string_view>
@@ -64,11 +65,37 @@ std::vector<ScanColumn> scan_columns(const Pack& pack, bool layout) {
   return columns;
 }
 
+std::vector<ScanColumn> slide_columns(const Pack& pack) {
+  std::vector<ScanColumn> columns;
+  UniqueNames names;
+  for (size_t i = 0; i < pack.slides()->num_columns(); ++i) {
+    columns.push_back(table_column(ScanColumn::Source::slides, *pack.slides(), i, names));
+  }
+  return columns;
+}
+
 bool same_columns(const std::vector<ScanColumn>& a, const std::vector<ScanColumn>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.source == y.source && x.position == y.position && x.name == y.name &&
            x.arrow_type == y.arrow_type;
   });
+}
+
+void require_readable(const ScanColumn& column, const std::string& path) {
+  if (column.problem.empty()) return;
+  rethrow_in(Error(Error::Kind::argument, column.problem), column, path);
+}
+
+void rethrow_in(const Error& error, const ScanColumn& column, const std::string& path) {
+  throw Error(error.kind(), "column '" + column.name + "': " + error.reason(), error.code())
+      .in(path);
+}
+
+Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {
+  Columns columns(table.num_columns());
+  parallel_for(wanted.size(), worker_count(0, wanted.size()),
+               [&](size_t i) { columns[wanted[i]] = table.column(wanted[i], batch); });
+  return columns;
 }
 
 }  // namespace iac::duckdb

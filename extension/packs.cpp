@@ -16,8 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Packs kept open, and the bytes of their tables, which stay in memory once they were read.
-constexpr size_t max_open_packs = 128;
+// Bytes of the tables of packs kept open, which stay in memory once they were read.
 constexpr uint64_t max_table_bytes = uint64_t{1} << 30;
 
 // The handle is closed at once: none may outlive the connection.
@@ -40,20 +39,23 @@ void check_access(duckdb_client_context context, const std::string& path) {
 
 class PackCache {
  public:
-  std::shared_ptr<const Pack> open(const std::string& path) {
+  // Keeps up to `max_packs` open.
+  std::shared_ptr<const Pack> open(const std::string& path, size_t max_packs) {
     const std::string identity = local_identity(path);
     {
       const std::lock_guard lock(mutex_);
       const auto found = packs_.find(path);
       if (found != packs_.end() && found->second.pack->source().identity() == identity) {
         found->second.last_use = ++clock_;
-        return found->second.pack;
+        const auto pack = found->second.pack;
+        evict(max_packs);
+        return pack;
       }
     }
     auto pack = Pack::open(path);
     const std::lock_guard lock(mutex_);
     packs_[path] = {pack, ++clock_};
-    evict();
+    evict(max_packs);
     return pack;
   }
 
@@ -67,11 +69,11 @@ class PackCache {
     return pack.header().slide_table.length + pack.header().index_table.length;
   }
 
-  // Drops those not used for longest; the last one used stays, however large.
-  void evict() {
+  // Drops those not used for longest; how large the last one used is does not count.
+  void evict(size_t max_packs) {
     uint64_t bytes = 0;
     for (const auto& [path, entry] : packs_) bytes += table_bytes(*entry.pack);
-    while (packs_.size() > 1 && (packs_.size() > max_open_packs || bytes > max_table_bytes)) {
+    while (packs_.size() > max_packs || (packs_.size() > 1 && bytes > max_table_bytes)) {
       const auto oldest = std::min_element(
           packs_.begin(), packs_.end(),
           [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
@@ -118,7 +120,12 @@ std::string pack_path(duckdb_client_context context, const std::string& path) {
 
 std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path) {
   check_access(context, path);
-  return cache().open(path);
+  return cache().open(path, cache_packs(context));
+}
+
+std::shared_ptr<const Pack> open_pack_anew(duckdb_client_context context, const std::string& path) {
+  check_access(context, path);
+  return Pack::open(path);
 }
 
 }  // namespace iac::duckdb

@@ -18,4 +18,7 @@ std::string pack_path(duckdb_client_context context, const std::string& path);
 // to files hold; packs stay open between queries, which makes no difference to that. Throws Error.
 std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path);
 
+// The same, read from the file again.
+std::shared_ptr<const Pack> open_pack_anew(duckdb_client_context context, const std::string& path);
+
 }  // namespace iac::duckdb

@@ -9,31 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "packs.h"
+#include "moved.h"
 #include "record.h"
-#include "settings.h"
 #include "strings.h"
 
 namespace iac::duckdb {
 namespace {
-
-// What one thread keeps while a query runs. A pack that it has opened stays the one it was.
-struct Worker {
-  ClientContext context;
-  uint64_t max_bytes = 0;
-  unsigned threads = 1;
-  std::optional<ReferenceReader> reader;
-  std::map<std::string, std::shared_ptr<const Pack>, std::less<>> packs;
-
-  const Pack& open(std::string_view path) {
-    if (const auto found = packs.find(path); found != packs.end()) return *found->second;
-    if (packs.size() >= max_packs) packs.clear();
-    const std::string absolute = pack_path(context.get(), std::string(path));
-    return *packs.emplace(path, open_pack(context.get(), absolute)).first->second;
-  }
-
-  static constexpr size_t max_packs = 64;
-};
 
 // The references of a vector that go to one pack.
 struct Group {
@@ -41,6 +22,28 @@ struct Group {
   std::vector<idx_t> slots;
   std::vector<int64_t> rows;
   std::vector<std::optional<int64_t>> stamps;
+
+  bool all_stamped() const {
+    return std::all_of(stamps.begin(), stamps.end(),
+                       [](const auto& stamp) { return stamp.has_value(); });
+  }
+};
+
+// What one thread keeps while a query runs. A pack that it has opened stays the one it was.
+struct Worker {
+  ClientContext context;
+  ReadSettings settings;
+  std::optional<ReferenceReader> reader;
+  std::map<std::string, std::shared_ptr<const Pack>, std::less<>> packs;
+
+  const Pack& open(const Group& group) {
+    if (const auto found = packs.find(group.path); found != packs.end()) return *found->second;
+    auto pack = open_referenced(context.get(), std::string(group.path), group.all_stamped());
+    if (packs.size() >= max_packs) packs.clear();
+    return *packs.emplace(group.path, std::move(pack)).first->second;
+  }
+
+  static constexpr size_t max_packs = 64;
 };
 
 std::vector<Group> group_by_pack(const std::vector<std::optional<Reference>>& references) {
@@ -84,36 +87,12 @@ void check_stamps(const Pack& pack, const Group& group) {
   }
 }
 
-// Reads a group's records; `budget` is what the vector may still take, and shrinks.
-Batch read_group(const Pack& pack, const Group& group, const Resolver& resolver,
-                 const Worker& worker, uint64_t& budget) {
-  check_stamps(pack, group);
-  ReadOptions options;
-  options.decode = resolver.decode;
-  options.workers = worker.threads;
-  options.limits.batch_bytes = std::max<uint64_t>(budget, 1);
-  try {
-    Batch batch = pack.read(group.rows, options);
-    budget -= std::min<uint64_t>(budget, batch.data.size());
-    return batch;
-  } catch (Error& error) {
-    const bool too_large = error.kind() == Error::Kind::argument && error.row() < 0;
-    if (!too_large) throw std::move(error).in(pack.path());
-    throw Error(Error::Kind::argument,
-                std::string(resolver.name) +
-                    ": the payloads of one vector of rows are larger than " +
-                    max_batch_bytes_setting + " = " + std::to_string(worker.max_bytes) +
-                    "; raise that setting, or select the records and decode them outside SQL with "
-                    "iac_query.decode()")
-        .in(pack.path());
-  }
-}
-
 // Of a struct its fields as well, as DuckDB wants it.
 void set_nulls(const std::vector<std::optional<Reference>>& references, duckdb_vector out) {
   const LogicalType type(duckdb_vector_get_column_type(out));
   const duckdb_type id = duckdb_get_type_id(type.get());
   const bool is_string = id == DUCKDB_TYPE_BLOB || id == DUCKDB_TYPE_VARCHAR;
+  const bool is_list = id == DUCKDB_TYPE_LIST;
   uint64_t* mask = nullptr;
   for (size_t i = 0; i < references.size(); ++i) {
     if (references[i]) continue;
@@ -123,6 +102,7 @@ void set_nulls(const std::vector<std::optional<Reference>>& references, duckdb_v
     }
     mask[i / 64] &= ~(uint64_t{1} << (i % 64));
     if (is_string) strings_of(out)[i] = {};
+    if (is_list) static_cast<duckdb_list_entry*>(duckdb_vector_get_data(out))[i] = {0, 0};
   }
   if (mask == nullptr || id != DUCKDB_TYPE_STRUCT) return;
   for (idx_t i = 0; i < duckdb_struct_type_child_count(type.get()); ++i) {
@@ -143,13 +123,15 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
     worker.reader.emplace(type.get());
   }
   const auto references = worker.reader->read(records, duckdb_data_chunk_get_size(in));
+  const LogicalType type(duckdb_vector_get_column_type(out));
+  if (duckdb_get_type_id(type.get()) == DUCKDB_TYPE_LIST) duckdb_list_vector_set_size(out, 0);
   set_nulls(references, out);
-  uint64_t budget = worker.max_bytes;
+  uint64_t budget = worker.settings.max_batch_bytes;
   for (const Group& group : group_by_pack(references)) {
-    const Pack& pack = worker.open(group.path);
-    const Batch batch = read_group(pack, group, resolver, worker, budget);
+    const Pack& pack = worker.open(group);
+    check_stamps(pack, group);
     try {
-      resolver.write(batch, group.rows, group.slots, out);
+      resolver.write({resolver.name, pack, group.rows, group.slots, worker.settings, budget}, out);
     } catch (Error& error) {
       throw std::move(error).in(pack.path());
     }
@@ -166,18 +148,47 @@ void bind(duckdb_bind_info info) {
 void init(duckdb_init_info info) {
   auto worker = std::make_unique<Worker>();
   duckdb_scalar_function_init_get_client_context(info, worker->context.out());
-  worker->max_bytes = max_batch_bytes(worker->context.get());
-  worker->threads = duckdb_threads(worker->context.get());
+  worker->settings = read_settings(worker->context.get());
   duckdb_scalar_function_init_set_state(info, worker.release(), delete_state<Worker>);
 }
 
 }  // namespace
 
-void write_bytes(const Batch& batch, std::span<const int64_t>, std::span<const idx_t> slots,
-                 duckdb_vector out) {
+Batch Records::read(bool decode) const {
+  ReadOptions options;
+  options.decode = decode;
+  options.verify = settings.verify;
+  options.workers = settings.threads;
+  options.limits.record_bytes = settings.max_record_bytes;
+  options.limits.batch_bytes = std::max<uint64_t>(budget_, 1);
+  try {
+    Batch batch = pack.read(rows, options);
+    budget_ -= std::min<uint64_t>(budget_, batch.data.size());
+    return batch;
+  } catch (const Error& error) {
+    const bool too_large = error.kind() == Error::Kind::argument && error.row() < 0;
+    if (too_large) refuse();
+    throw;
+  }
+}
+
+void Records::count(uint64_t bytes) const {
+  if (bytes > budget_) refuse();
+  budget_ -= bytes;
+}
+
+void Records::refuse() const {
+  throw Error(Error::Kind::argument,
+              std::string(function_) + ": the payloads of one vector of rows are larger than " +
+                  max_batch_bytes_setting + " = " + std::to_string(settings.max_batch_bytes) +
+                  "; raise that setting, or select the records and decode them outside SQL with "
+                  "iac_query.decode()");
+}
+
+void write_bytes(const Records& records, const Batch& batch, duckdb_vector out) {
   write_strings(out, reinterpret_cast<const char*>(batch.data.data()), batch.data.size(),
                 reinterpret_cast<const uint64_t*>(batch.offsets.data()), batch.count,
-                [&](size_t i) { return slots[i]; });
+                [&](size_t i) { return records.slots[i]; });
 }
 
 void register_resolver(duckdb_connection connection, const Resolver& resolver) {

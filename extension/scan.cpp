@@ -1,6 +1,5 @@
 // iac_scan(path, layout := false)
 #include <iac/error.h>
-#include <iac/workers.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,8 +15,6 @@ namespace {
 
 // Rows that a thread takes at a time: as many vectors as a row group of DuckDB's own has.
 constexpr int64_t vectors_a_morsel = 60;
-
-using Columns = std::vector<std::shared_ptr<const Column>>;  // by position in their table
 
 // What the planner fixes: which packs, and which columns they have.
 struct Plan {
@@ -69,12 +66,6 @@ struct Worker {
   size_t slide_pack = SIZE_MAX, slide_batch = SIZE_MAX;
   std::vector<int64_t> slide_rows;
 };
-
-[[noreturn]] void rethrow_in(const Error& error, const ScanColumn& column,
-                             const std::string& path) {
-  throw Error(error.kind(), "column '" + column.name + "': " + error.reason(), error.code())
-      .in(path);
-}
 
 void bind(duckdb_bind_info info) {
   auto plan = std::make_unique<Plan>();
@@ -140,9 +131,7 @@ void init(duckdb_init_info info) {
   auto scan = std::make_unique<Scan>();
   for (idx_t i = 0; i < duckdb_init_get_column_count(info); ++i) {
     const ScanColumn& column = plan.columns[duckdb_init_get_column_index(info, i)];
-    if (!column.problem.empty()) {
-      rethrow_in(Error(Error::Kind::argument, column.problem), column, plan.paths.front());
-    }
+    require_readable(column, plan.paths.front());
     scan->columns.push_back(&column);
   }
   for (const std::string& path : plan.paths) {
@@ -155,14 +144,6 @@ void init(duckdb_init_info info) {
 
 void init_worker(duckdb_init_info info) {
   duckdb_init_set_init_data(info, new Worker, delete_state<Worker>);
-}
-
-// Reads the wanted columns of one batch, several at once.
-Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {
-  Columns columns(table.num_columns());
-  parallel_for(wanted.size(), worker_count(0, wanted.size()),
-               [&](size_t i) { columns[wanted[i]] = table.column(wanted[i], batch); });
-  return columns;
 }
 
 std::vector<size_t> positions(const Scan& scan, ScanColumn::Source source) {

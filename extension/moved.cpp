@@ -1,0 +1,51 @@
+#include "moved.h"
+
+#include <iac/error.h>
+
+#include <filesystem>
+
+#include "packs.h"
+#include "settings.h"
+
+namespace iac::duckdb {
+
+namespace fs = std::filesystem;
+
+// Nothing when there is none, or none that DuckDB may open: which of them it is stays untold.
+static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const fs::path& path) {
+  try {
+    return open_pack(context, path);
+  } catch (const Error& error) {
+    const bool no_file =
+        error.kind() == Error::Kind::system || error.kind() == Error::Kind::not_found;
+    if (no_file) return nullptr;
+    throw;
+  }
+}
+
+std::shared_ptr<const Pack> open_referenced(duckdb_client_context context, const std::string& path,
+                                            bool stamped) {
+  const fs::path absolute = pack_path(context, path);
+  try {
+    return open_pack(context, absolute);
+  } catch (const Error& error) {
+    const std::string root = root_folder(context);
+    std::error_code ignored;
+    if (root.empty() || fs::exists(fs::symlink_status(absolute, ignored))) throw;
+    if (!stamped) {
+      throw Error(error.kind(), std::string(error.what()) +
+                                    "; it is not looked for in iac_root, because the reference "
+                                    "has no stamp");
+    }
+    const fs::path folder = pack_path(context, root);
+    const fs::path relative = absolute.relative_path();
+    for (auto first = relative.begin(); first != relative.end(); ++first) {
+      fs::path tail;
+      for (auto part = first; part != relative.end(); ++part) tail /= *part;
+      if (auto pack = try_open(context, folder / tail)) return pack;
+    }
+    throw;
+  }
+}
+
+}  // namespace iac::duckdb
