@@ -116,12 +116,10 @@ class Checker {
   }
 
   void check_slab(std::span<const int64_t> rows) {
-    ReadOptions options;
+    ReadOptions options = settings_.options();
     options.decode = decode_;
-    options.workers = settings_.threads;
+    options.verify = true;
     options.on_error = OnError::null;
-    options.limits.record_bytes = settings_.max_record_bytes;
-    options.limits.batch_bytes = settings_.max_batch_bytes;
     try {
       for (const RowFailure& failure : pack_->read(rows, options).failures) {
         report(rows[failure.position], failure.error);

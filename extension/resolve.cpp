@@ -138,11 +138,12 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
   }
 }
 
-// Refuses an argument that is no reference while the query is planned.
+// Refuses an argument that is no reference while the query is planned. That of a macro that is
+// being created has no type yet, nor has a parameter of a prepared statement: both are bound again.
 void bind(duckdb_bind_info info) {
   const Handle<duckdb_expression> argument(duckdb_scalar_function_bind_get_argument(info, 0));
   const LogicalType type(duckdb_expression_return_type(argument.get()));
-  const ReferenceReader checked(type.get());
+  if (duckdb_get_type_id(type.get()) != DUCKDB_TYPE_INVALID) ReferenceReader checked(type.get());
 }
 
 void init(duckdb_init_info info) {
@@ -155,11 +156,8 @@ void init(duckdb_init_info info) {
 }  // namespace
 
 Batch Records::read(bool decode) const {
-  ReadOptions options;
+  ReadOptions options = settings.options();
   options.decode = decode;
-  options.verify = settings.verify;
-  options.workers = settings.threads;
-  options.limits.record_bytes = settings.max_record_bytes;
   options.limits.batch_bytes = std::max<uint64_t>(budget_, 1);
   try {
     Batch batch = pack.read(rows, options);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* threads_setting = "iac_threads";
 constexpr const char* verify_setting = "iac_verify";
+constexpr const char* max_record_bytes_setting = "iac_max_record_bytes";
 constexpr const char* cache_packs_setting = "iac_cache_packs";
 constexpr const char* root_setting = "iac_root";
 
@@ -94,6 +95,17 @@ ReadSettings read_settings(duckdb_client_context context) {
   read.max_record_bytes = static_cast<uint64_t>(number(context, max_record_bytes_setting));
   read.max_batch_bytes = static_cast<uint64_t>(number(context, max_batch_bytes_setting));
   return read;
+}
+
+ReadOptions ReadSettings::options() const {
+  ReadOptions options;
+  options.workers = threads;
+  options.verify = verify;
+  options.limits.record_bytes = max_record_bytes;
+  options.limits.batch_bytes = max_batch_bytes;
+  options.limits.record_bytes_option = max_record_bytes_setting;
+  options.limits.image_samples_option = "max_samples of iac_query.decode()";
+  return options;
 }
 
 size_t cache_packs(duckdb_client_context context) {

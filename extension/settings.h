@@ -2,6 +2,8 @@
 // scan returns.
 #pragma once
 
+#include <iac/pack.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +12,6 @@
 
 namespace iac::duckdb {
 
-constexpr const char* max_record_bytes_setting = "iac_max_record_bytes";
 constexpr const char* max_batch_bytes_setting = "iac_max_batch_bytes";
 
 // How payloads are read. Each of these throws Error naming a setting that is out of range.
@@ -19,6 +20,9 @@ struct ReadSettings {
   bool verify = true;             // compare with crc32
   uint64_t max_record_bytes = 0;  // one decoded record
   uint64_t max_batch_bytes = 0;   // one call, which gets up to 2,048 rows
+
+  // The same for a batch of records.
+  ReadOptions options() const;
 };
 ReadSettings read_settings(duckdb_client_context context);
 

@@ -21,10 +21,11 @@ static void write_verdicts(const Records& records, duckdb_vector out) {
   }
   auto* const verdicts = static_cast<bool*>(duckdb_vector_get_data(out));
   for (const idx_t slot : records.slots) verdicts[slot] = true;
-  ReadOptions options;
+  ReadOptions options = records.settings.options();
   options.decode = false;
-  options.workers = records.settings.threads;
+  options.verify = true;
   options.on_error = OnError::null;
+  options.limits.batch_bytes = 0;  // of records whose bytes stay here
   for (size_t first = 0; first < records.rows.size();) {
     const auto slab = next_slab(pack, records.rows.subspan(first));
     for (RowFailure& failure : pack.read(slab, options).failures) {
