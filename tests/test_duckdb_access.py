@@ -10,6 +10,15 @@ from packs import write_pack
 import iac_query as iac
 
 REFUSED = "disabled by configuration"
+FUNCTIONS = [
+    "iac_payload",
+    "iac_stored",
+    "iac_text",
+    "iac_image",
+    "iac_vector",
+    "iac_vector_double",
+    "iac_verify",
+]
 
 
 @pytest.fixture
@@ -32,7 +41,7 @@ def con(pack: Path):
         yield con
 
 
-@pytest.mark.parametrize("function", ["iac_payload", "iac_stored", "iac_text"])
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_no_function_reads_without_external_access(con, pack: Path, function: str):
     con.execute("SET enable_external_access = false")
     reference = f"{{'pack': '{pack}', 'row': 0}}"
@@ -53,6 +62,9 @@ def test_no_scan_reads_without_external_access(con, pack: Path):
         f"FROM '{pack}'",
         f"SELECT count(*) FROM iac_scan('{pack}')",
         f"DESCRIBE FROM '{pack}'",
+        f"FROM iac_slides('{pack}')",
+        f"FROM iac_info('{pack}')",
+        f"FROM iac_check('{pack}')",
         "EXECUTE prepared",
     ):
         with pytest.raises(duckdb.Error, match=REFUSED):
