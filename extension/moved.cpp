@@ -2,7 +2,9 @@
 
 #include <iac/error.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "packs.h"
 #include "settings.h"
@@ -10,6 +12,9 @@
 namespace iac::duckdb {
 
 namespace fs = std::filesystem;
+
+// Folders of a reference's path that are looked for; a path made up to be endless costs no more.
+static constexpr ptrdiff_t max_folders = 32;
 
 // Nothing when there is none, or none that DuckDB may open: which of them it is stays untold.
 static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const fs::path& path) {
@@ -39,7 +44,9 @@ std::shared_ptr<const Pack> open_referenced(duckdb_client_context context, const
     }
     const fs::path folder = pack_path(context, root);
     const fs::path relative = absolute.relative_path();
-    for (auto first = relative.begin(); first != relative.end(); ++first) {
+    const auto parts = std::distance(relative.begin(), relative.end());
+    auto first = std::next(relative.begin(), std::max<ptrdiff_t>(parts - max_folders - 1, 0));
+    for (; first != relative.end(); ++first) {
       fs::path tail;
       for (auto part = first; part != relative.end(); ++part) tail /= *part;
       if (auto pack = try_open(context, folder / tail)) return pack;

@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Longer paths than any system opens; taking them apart takes time that grows with the square.
+constexpr size_t max_path_bytes = 4096;
+
 // Bytes of the tables of packs kept open, which stay in memory once they were read.
 constexpr uint64_t max_table_bytes = uint64_t{1} << 30;
 
@@ -109,6 +112,11 @@ std::string pack_path(duckdb_client_context context, const std::string& path) {
   }
   if (path.find("://") != std::string::npos) {
     throw Error(Error::Kind::argument, "only packs in local files can be opened").in(path);
+  }
+  if (path.size() > max_path_bytes) {
+    throw Error(Error::Kind::argument, "the path of a pack has " + std::to_string(path.size()) +
+                                           " bytes, at most " + std::to_string(max_path_bytes) +
+                                           " can be opened");
   }
   fs::path given = path;
   if (path.starts_with("~/")) given = fs::path(home_directory(context)) / path.substr(2);

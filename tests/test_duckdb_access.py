@@ -133,5 +133,7 @@ def test_paths_that_are_no_files(con, tmp_path: Path):
             con.sql(f"FROM iac_scan('{path}')").fetchall()
         with pytest.raises(duckdb.Error, match=reason):
             con.sql(f"SELECT iac_text({{'pack': '{path}', 'row': 0}})").fetchall()
+    with pytest.raises(duckdb.Error, match="the path of a pack has 1000000 bytes"):
+        con.sql("SELECT iac_text({'pack': repeat('a/', 500_000), 'row': 0})").fetchall()
     with pytest.raises(duckdb.Error, match="zero byte"):
         con.sql("SELECT iac_text({'pack': 'a' || chr(0) || 'b', 'row': 0})").fetchall()

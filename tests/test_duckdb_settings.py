@@ -196,6 +196,17 @@ def test_the_root_lends_no_access(con, moved: Path):
     assert str(missing.value) == str(there.value)
 
 
+def test_only_the_end_of_a_deep_path_is_looked_for(con, moved: Path):
+    con.execute(f"SET iac_root = '{moved}'")
+    (moved / "a" / "x.iac").rename(moved / "x.iac")
+    for folders in (1, 31, 32, 1000):
+        found = con.execute(
+            "SELECT iac_text({'pack': ?, 'row': 0, 'stamp': record.stamp}) FROM a",
+            ["/" + "d/" * folders + "x.iac"],
+        ).fetchall()
+        assert found == [("site a",)]
+
+
 def test_scans_do_not_look_under_the_root(con, moved: Path):
     con.execute(f"SET iac_root = '{moved}'")
     with pytest.raises(duckdb.Error, match="No such file"):

@@ -109,3 +109,11 @@ def test_in_the_command_line(session: Path, folder: Path):
             _, found, errors = errors.partition(query.error)
             assert found, f"{query.sql}\n{run.stderr}"
     assert run.stderr.count("Error:") == sum(bool(query.error) for query in queries), run.stderr
+
+
+def test_every_worked_query_is_run_and_documented():
+    names = {path.name.removesuffix(".sql") for path in (SQL / "queries").iterdir()}
+    sessions = "".join(session.read_text(encoding="utf-8") for session in SESSIONS)
+    docs = (Path(__file__).parent.parent / "docs" / "sql.md").read_text(encoding="utf-8")
+    assert names == set(re.findall(r"^D @(\w+);$", sessions, re.MULTILINE))
+    assert names == set(re.findall(r"^\| (\w+)\.sql \|", docs, re.MULTILINE))
