@@ -28,11 +28,11 @@ static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const
   }
 }
 
-std::shared_ptr<const Pack> open_referenced(duckdb_client_context context, const std::string& path,
-                                            bool stamped) {
+ReferencedPack open_referenced(duckdb_client_context context, const std::string& path,
+                               bool stamped) {
   const fs::path absolute = pack_path(context, path);
   try {
-    return open_pack(context, absolute);
+    return {open_pack(context, absolute)};
   } catch (const Error& error) {
     const std::string root = root_folder(context);
     std::error_code ignored;
@@ -49,7 +49,7 @@ std::shared_ptr<const Pack> open_referenced(duckdb_client_context context, const
     for (; first != relative.end(); ++first) {
       fs::path tail;
       for (auto part = first; part != relative.end(); ++part) tail /= *part;
-      if (auto pack = try_open(context, folder / tail)) return pack;
+      if (auto pack = try_open(context, folder / tail)) return {std::move(pack), true};
     }
     throw;
   }

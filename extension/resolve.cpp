@@ -34,13 +34,15 @@ struct Worker {
   ClientContext context;
   ReadSettings settings;
   std::optional<ReferenceReader> reader;
-  std::map<std::string, std::shared_ptr<const Pack>, std::less<>> packs;
+  std::map<std::string, ReferencedPack, std::less<>> packs;
 
   const Pack& open(const Group& group) {
-    if (const auto found = packs.find(group.path); found != packs.end()) return *found->second;
-    auto pack = open_referenced(context.get(), std::string(group.path), group.all_stamped());
+    const auto found = packs.find(group.path);
+    const bool usable = found != packs.end() && (!found->second.moved || group.all_stamped());
+    if (usable) return *found->second.pack;
+    auto opened = open_referenced(context.get(), std::string(group.path), group.all_stamped());
     if (packs.size() >= max_packs) packs.clear();
-    return *packs.emplace(group.path, std::move(pack)).first->second;
+    return *packs.insert_or_assign(std::string(group.path), std::move(opened)).first->second.pack;
   }
 
   static constexpr size_t max_packs = 64;

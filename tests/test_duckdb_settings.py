@@ -181,6 +181,15 @@ def test_references_without_a_stamp_are_not_looked_for(con, moved: Path):
     con.execute(f"CREATE TABLE mixed AS {mixed}")
     with pytest.raises(duckdb.Error, match="no stamp"):
         texts(con, "mixed")
+    con.execute("SET threads = 1")
+    con.execute(
+        """CREATE TABLE later AS SELECT {'pack': record.pack, 'row': 0::BIGINT,
+            'stamp': CASE WHEN i < 5000 THEN record.stamp END} AS record
+        FROM a, range(6000) AS r(i) ORDER BY i"""
+    )
+    with pytest.raises(duckdb.Error, match="no stamp"):
+        con.execute("SELECT iac_text(record) FROM later").fetchall()
+    assert len(con.execute("SELECT iac_text(record) FROM later LIMIT 4000").fetchall()) == 4000
 
 
 def test_the_root_lends_no_access(con, moved: Path):
