@@ -14,6 +14,7 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                          iac::duckdb::register_stored(connection);
                          iac::duckdb::register_text(connection);
                          iac::duckdb::register_image(connection);
+                         iac::duckdb::register_copy(connection);
                          iac::duckdb::register_file_names(*access->get_database(info));
                          registered = true;
                        });

@@ -10,6 +10,7 @@ void register_payload(duckdb_connection connection);  // iac_payload(record) -> 
 void register_stored(duckdb_connection connection);   // iac_stored(record) -> BLOB
 void register_text(duckdb_connection connection);     // iac_text(record) -> VARCHAR
 void register_image(duckdb_connection connection);    // iac_image(record) -> STRUCT
+void register_copy(duckdb_connection connection);     // COPY ... TO 'x.iac' (FORMAT iac)
 void register_file_names(duckdb_database database);   // FROM 'x.iac'
 
 }  // namespace iac::duckdb

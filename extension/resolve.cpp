@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "groups.h"
 #include "packs.h"
-#include "record.h"
 #include "settings.h"
 #include "strings.h"
 
@@ -34,55 +34,6 @@ struct Worker {
 
   static constexpr size_t max_packs = 64;
 };
-
-// The references of a vector that go to one pack.
-struct Group {
-  std::string_view path;
-  std::vector<idx_t> slots;
-  std::vector<int64_t> rows;
-  std::vector<std::optional<int64_t>> stamps;
-};
-
-std::vector<Group> group_by_pack(const std::vector<std::optional<Reference>>& references) {
-  std::vector<Group> groups;
-  std::map<std::string_view, size_t> known;
-  size_t current = 0;
-  for (size_t slot = 0; slot < references.size(); ++slot) {
-    if (!references[slot]) continue;
-    const Reference& reference = *references[slot];
-    if (groups.empty() || groups[current].path != reference.pack) {
-      current = known.emplace(reference.pack, groups.size()).first->second;
-      if (current == groups.size()) groups.push_back({reference.pack, {}, {}, {}});
-    }
-    groups[current].slots.push_back(slot);
-    groups[current].rows.push_back(reference.row);
-    groups[current].stamps.push_back(reference.stamp);
-  }
-  return groups;
-}
-
-// A reference with a stamp was made by a scan: that its row is missing, or has another stamp, says
-// that the pack is not the one it was.
-void check_stamps(const Pack& pack, const Group& group) {
-  std::vector<int64_t> rows;
-  std::vector<int64_t> stamps;
-  const auto stale = [&](int64_t row) {
-    return Error(Error::Kind::stale, "the pack has changed since the reference was made")
-        .at(row)
-        .in(pack.path());
-  };
-  for (size_t i = 0; i < group.rows.size(); ++i) {
-    if (!group.stamps[i]) continue;
-    if (group.rows[i] < 0 || group.rows[i] >= pack.num_records()) throw stale(group.rows[i]);
-    rows.push_back(group.rows[i]);
-    stamps.push_back(*group.stamps[i]);
-  }
-  if (rows.empty()) return;
-  const std::vector<uint32_t> found = pack.stamps(rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (found[i] != stamps[i]) throw stale(rows[i]);
-  }
-}
 
 // Reads a group's records; `budget` is what the vector may still take, and shrinks.
 Batch read_group(const Pack& pack, const Group& group, const Resolver& resolver,
