@@ -18,16 +18,29 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// DuckDB replaces a file by having another written in its place, which it then renames.
+std::string user_path(const std::string& path) {
+  constexpr std::string_view prefix = "tmp_";
+  const fs::path file(path);
+  const std::string name = file.filename().string();
+  if (!name.starts_with(prefix)) return path;
+  const fs::path replaced = file.parent_path() / name.substr(prefix.size());
+  std::error_code ignored;
+  return fs::exists(replaced, ignored) ? replaced.string() : path;
+}
+
 // One run of a COPY. What it made goes when this goes, but for a pack that was finished.
 struct Copy {
   Copy(const CopyPlan& plan, const std::string& path, unsigned threads)
-      : file(std::make_unique<OutputFile>(path, true)),
+      : target(user_path(path)),
+        file(std::make_unique<OutputFile>(path, true)),
         spool(path),
         payloads(plan, threads, spool),
         records(plan, threads, spool),
         index(plan.index),
         slides(plan) {}
 
+  std::string target;  // in errors
   std::unique_ptr<OutputFile> file;
   RecordSpool spool;
   PayloadEncoder payloads;
@@ -76,8 +89,11 @@ void init(duckdb_copy_function_global_init_info info) {
   const auto& plan =
       *static_cast<const CopyPlan*>(duckdb_copy_function_global_init_get_bind_data(info));
   const ClientContext context(duckdb_copy_function_global_init_get_client_context(info));
-  const std::string path =
-      pack_path(context.get(), duckdb_copy_function_global_init_get_file_path(info));
+  const std::string given = duckdb_copy_function_global_init_get_file_path(info);
+  if (given.find("://") != std::string::npos) {
+    throw Error(Error::Kind::argument, "packs can be written to local files only").in(given);
+  }
+  const std::string path = pack_path(context.get(), given);
   check_target(context.get(), path);
   auto copy = std::make_unique<Copy>(plan, path, duckdb_threads(context.get()));
   duckdb_copy_function_global_init_set_global_state(info, copy.release(), delete_state<Copy>);
@@ -96,9 +112,7 @@ void check_rows(const CopyPlan& plan, duckdb_data_chunk chunk, size_t count, int
   }
 }
 
-void sink(duckdb_copy_function_sink_info info, duckdb_data_chunk chunk) {
-  const auto& plan = *static_cast<const CopyPlan*>(duckdb_copy_function_sink_get_bind_data(info));
-  auto& copy = *static_cast<Copy*>(duckdb_copy_function_sink_get_global_state(info));
+void add_rows(const CopyPlan& plan, Copy& copy, duckdb_data_chunk chunk) {
   const size_t count = duckdb_data_chunk_get_size(chunk);
   check_rows(plan, chunk, count, copy.rows);
   copy.slides.add(chunk, count, copy.rows);
@@ -109,6 +123,16 @@ void sink(duckdb_copy_function_sink_info info, duckdb_data_chunk chunk) {
     copy.payloads.add(chunk, count);
   }
   copy.rows += static_cast<int64_t>(count);
+}
+
+void sink(duckdb_copy_function_sink_info info, duckdb_data_chunk chunk) {
+  const auto& plan = *static_cast<const CopyPlan*>(duckdb_copy_function_sink_get_bind_data(info));
+  auto& copy = *static_cast<Copy*>(duckdb_copy_function_sink_get_global_state(info));
+  try {
+    add_rows(plan, copy, chunk);
+  } catch (Error& error) {
+    throw std::move(error).in(copy.target);
+  }
 }
 
 std::string header_of(const CopyPlan& plan, const Copy& copy) {
@@ -136,10 +160,7 @@ Bytes view(const nanoarrow::UniqueBuffer& buffer) {
   return as_bytes(buffer->data, static_cast<size_t>(buffer->size_bytes));
 }
 
-void finalize(duckdb_copy_function_finalize_info info) {
-  const auto& plan =
-      *static_cast<const CopyPlan*>(duckdb_copy_function_finalize_get_bind_data(info));
-  auto& copy = *static_cast<Copy*>(duckdb_copy_function_finalize_get_global_state(info));
+void write_pack(const CopyPlan& plan, Copy& copy) {
   copy.payloads.flush();
   const nanoarrow::UniqueBuffer index = finish_index(plan, copy), slides = copy.slides.finish();
   const Segments segments{.slide_table_length = view(slides).size(),
@@ -149,6 +170,17 @@ void finalize(duckdb_copy_function_finalize_info info) {
   Writer writer(std::move(copy.file), header_of(plan, copy), segments);
   copy.spool.copy_to(writer);
   writer.finish(view(slides), view(index));
+}
+
+void finalize(duckdb_copy_function_finalize_info info) {
+  const auto& plan =
+      *static_cast<const CopyPlan*>(duckdb_copy_function_finalize_get_bind_data(info));
+  auto& copy = *static_cast<Copy*>(duckdb_copy_function_finalize_get_global_state(info));
+  try {
+    write_pack(plan, copy);
+  } catch (Error& error) {
+    throw std::move(error).in(copy.target);
+  }
 }
 
 }  // namespace

@@ -121,12 +121,22 @@ ImageFields image_fields(duckdb_logical_type type, const Codec& codec) {
   return fields;
 }
 
+// What is no option of COPY itself is a parameter of the codec, misspelt options among them.
+std::shared_ptr<const Codec> encoder(const CopyOptions& options) {
+  try {
+    return make_codec(options.codec.value_or(default_codec), options.codec_params);
+  } catch (const Error& error) {
+    throw refused(error.reason() +
+                  "; options are CODEC, PAYLOAD_TYPE, COLUMNS, SLIDE_COLUMNS and the codec's own");
+  }
+}
+
 void plan_payload(CopyPlan& plan, const Input& input, const CopyOptions& options) {
   const duckdb_type id = duckdb_get_type_id(input.type.get());
   if (id == DUCKDB_TYPE_STRUCT && !options.codec) {
     throw refused("the payload is a struct: name a CODEC of images, 'jxl' for example");
   }
-  plan.codec = make_codec(options.codec.value_or(default_codec), options.codec_params);
+  plan.codec = encoder(options);
   if (std::dynamic_pointer_cast<const ImageCodec>(plan.codec)) {
     plan.image = image_fields(input.type.get(), *plan.codec);
   } else if (id != DUCKDB_TYPE_BLOB && id != DUCKDB_TYPE_VARCHAR) {
