@@ -17,7 +17,8 @@ void SlideBuilder::add(duckdb_data_chunk chunk, size_t count, int64_t first_row)
   const auto conflict = [&](size_t i, const std::string& reason) {
     return Error(Error::Kind::argument,
                  "column '" + plan_.slides.front().name + "': " + reason +
-                     ": leave the column out, and slides are numbered as they come")
+                     ": leave that column out, and slides are numbered as they come, or "
+                     "choose other SLIDE_COLUMNS")
         .at(first_row + static_cast<int64_t>(i));
   };
 
