@@ -19,6 +19,7 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                          iac::duckdb::register_slides(connection);
                          iac::duckdb::register_info(connection);
                          iac::duckdb::register_check(connection);
+                         iac::duckdb::register_copy(connection);
                          iac::duckdb::register_file_names(*access->get_database(info));
                          registered = true;
                        });

@@ -15,6 +15,7 @@ void register_verify(duckdb_connection connection);   // iac_verify(record) -> B
 void register_slides(duckdb_connection connection);   // iac_slides(path)
 void register_info(duckdb_connection connection);     // iac_info(path)
 void register_check(duckdb_connection connection);    // iac_check(path)
+void register_copy(duckdb_connection connection);     // COPY ... TO 'x.iac' (FORMAT iac)
 void register_file_names(duckdb_database database);   // FROM 'x.iac'
 
 }  // namespace iac::duckdb

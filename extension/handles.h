@@ -12,6 +12,7 @@ namespace iac::duckdb {
 
 inline void destroy(duckdb_client_context* handle) { duckdb_destroy_client_context(handle); }
 inline void destroy(duckdb_config_option* handle) { duckdb_destroy_config_option(handle); }
+inline void destroy(duckdb_copy_function* handle) { duckdb_destroy_copy_function(handle); }
 inline void destroy(duckdb_error_data* handle) { duckdb_destroy_error_data(handle); }
 inline void destroy(duckdb_expression* handle) { duckdb_destroy_expression(handle); }
 inline void destroy(duckdb_file_handle* handle) { duckdb_destroy_file_handle(handle); }

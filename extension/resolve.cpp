@@ -9,85 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "moved.h"
-#include "record.h"
+#include "referenced_packs.h"
 #include "strings.h"
 
 namespace iac::duckdb {
 namespace {
 
-// The references of a vector that go to one pack.
-struct Group {
-  std::string_view path;
-  std::vector<idx_t> slots;
-  std::vector<int64_t> rows;
-  std::vector<std::optional<int64_t>> stamps;
+constexpr size_t max_packs = 64;  // that a thread keeps open
 
-  bool all_stamped() const {
-    return std::all_of(stamps.begin(), stamps.end(),
-                       [](const auto& stamp) { return stamp.has_value(); });
-  }
-};
-
-// What one thread keeps while a query runs. A pack that it has opened stays the one it was.
+// What one thread keeps while a query runs.
 struct Worker {
   ClientContext context;
   ReadSettings settings;
   std::optional<ReferenceReader> reader;
-  std::map<std::string, ReferencedPack, std::less<>> packs;
-
-  const Pack& open(const Group& group) {
-    const auto found = packs.find(group.path);
-    const bool usable = found != packs.end() && (!found->second.moved || group.all_stamped());
-    if (usable) return *found->second.pack;
-    auto opened = open_referenced(context.get(), std::string(group.path), group.all_stamped());
-    if (packs.size() >= max_packs) packs.clear();
-    return *packs.insert_or_assign(std::string(group.path), std::move(opened)).first->second.pack;
-  }
-
-  static constexpr size_t max_packs = 64;
+  ReferencedPacks packs{max_packs};
 };
-
-std::vector<Group> group_by_pack(const std::vector<std::optional<Reference>>& references) {
-  std::vector<Group> groups;
-  std::map<std::string_view, size_t> known;
-  size_t current = 0;
-  for (size_t slot = 0; slot < references.size(); ++slot) {
-    if (!references[slot]) continue;
-    const Reference& reference = *references[slot];
-    if (groups.empty() || groups[current].path != reference.pack) {
-      current = known.emplace(reference.pack, groups.size()).first->second;
-      if (current == groups.size()) groups.push_back({reference.pack, {}, {}, {}});
-    }
-    groups[current].slots.push_back(slot);
-    groups[current].rows.push_back(reference.row);
-    groups[current].stamps.push_back(reference.stamp);
-  }
-  return groups;
-}
-
-// A reference with a stamp was made by a scan: that its row is missing, or has another stamp, says
-// that the pack is not the one it was.
-void check_stamps(const Pack& pack, const Group& group) {
-  std::vector<int64_t> rows;
-  std::vector<int64_t> stamps;
-  const auto stale = [&](int64_t row) {
-    return Error(Error::Kind::stale, "the pack has changed since the reference was made")
-        .at(row)
-        .in(pack.path());
-  };
-  for (size_t i = 0; i < group.rows.size(); ++i) {
-    if (!group.stamps[i]) continue;
-    if (group.rows[i] < 0 || group.rows[i] >= pack.num_records()) throw stale(group.rows[i]);
-    rows.push_back(group.rows[i]);
-    stamps.push_back(*group.stamps[i]);
-  }
-  if (rows.empty()) return;
-  const std::vector<uint32_t> found = pack.stamps(rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (found[i] != stamps[i]) throw stale(rows[i]);
-  }
-}
 
 // Of a struct its fields as well, as DuckDB wants it.
 void set_nulls(const std::vector<std::optional<Reference>>& references, duckdb_vector out) {
@@ -130,7 +66,8 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
   set_nulls(references, out);
   uint64_t budget = worker.settings.max_batch_bytes;
   for (const Group& group : group_by_pack(references)) {
-    const Pack& pack = worker.open(group);
+    const auto opened = worker.packs.open(worker.context.get(), group);
+    const Pack& pack = *opened;
     check_stamps(pack, group);
     try {
       resolver.write({resolver.name, pack, group.rows, group.slots, worker.settings, budget}, out);

@@ -1,4 +1,4 @@
-#include "moved.h"
+#include "referenced_packs.h"
 
 #include <iac/error.h>
 
@@ -28,8 +28,8 @@ static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const
   }
 }
 
-ReferencedPack open_referenced(duckdb_client_context context, const std::string& path,
-                               bool stamped) {
+ReferencedPacks::Opened ReferencedPacks::look_for(duckdb_client_context context,
+                                                  const std::string& path, bool stamped) {
   const fs::path absolute = pack_path(context, path);
   try {
     return {open_pack(context, absolute)};
@@ -53,6 +53,16 @@ ReferencedPack open_referenced(duckdb_client_context context, const std::string&
     }
     throw;
   }
+}
+
+std::shared_ptr<const Pack> ReferencedPacks::open(duckdb_client_context context,
+                                                  const Group& group) {
+  const bool stamped = group.all_stamped();
+  const auto found = packs_.find(group.path);
+  if (found != packs_.end() && (stamped || !found->second.moved)) return found->second.pack;
+  Opened opened = look_for(context, std::string(group.path), stamped);
+  if (packs_.size() >= most_) packs_.clear();
+  return packs_.insert_or_assign(std::string(group.path), std::move(opened)).first->second.pack;
 }
 
 }  // namespace iac::duckdb
