@@ -27,12 +27,12 @@ struct Worker {
 
   const Pack& open(std::string_view path) {
     if (const auto found = packs.find(path); found != packs.end()) return *found->second;
-    if (packs.size() >= max_packs) packs.clear();
+    if (packs.size() >= std::max(1U, max_packs / threads)) packs.clear();
     const std::string absolute = pack_path(context.get(), std::string(path));
     return *packs.emplace(path, open_pack(context.get(), absolute)).first->second;
   }
 
-  static constexpr size_t max_packs = 64;
+  static constexpr unsigned max_packs = 32;  // of all threads, for each costs a descriptor
 };
 
 // The references of a vector that go to one pack.
