@@ -6,11 +6,21 @@
 
 #include "glob.h"
 #include "packs.h"
+#include "strings.h"
 
 namespace iac::duckdb {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A VARCHAR in full: as a C string it would end at a zero byte.
+std::string full_text(duckdb_value value) {
+  const LogicalType type = logical_type(DUCKDB_TYPE_VARCHAR);
+  const Handle<duckdb_vector> vector(duckdb_create_vector(type.get(), 1));
+  duckdb_vector_reference_value(vector.get(), value);
+  duckdb_string_t& text = *strings_of(vector.get());
+  return {duckdb_string_t_data(&text), duckdb_string_t_length(text)};
+}
 
 // The texts of a VARCHAR or a VARCHAR[].
 std::vector<std::string> texts_of(duckdb_value argument, const std::string& function) {
@@ -21,7 +31,7 @@ std::vector<std::string> texts_of(duckdb_value argument, const std::string& func
     if (duckdb_get_type_id(duckdb_get_value_type(value)) != DUCKDB_TYPE_VARCHAR) {
       throw fail("expected a path or a list of paths, VARCHAR or VARCHAR[]");
     }
-    return take_text(duckdb_get_varchar(value));
+    return full_text(value);
   };
   if (duckdb_is_null_value(argument)) throw fail("the path is NULL");
   if (duckdb_get_type_id(duckdb_get_value_type(argument)) != DUCKDB_TYPE_LIST) {

@@ -33,7 +33,7 @@ void check_folder(duckdb_client_context context, const std::string& folder);
 std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,
                                       bool keep = true);
 
-// How many packs stay open: of more files than that, none should be kept.
-constexpr size_t max_kept_packs = 96;
+// How many packs stay open between queries.
+constexpr size_t max_kept_packs = 128;
 
 }  // namespace iac::duckdb

@@ -32,7 +32,7 @@ struct Worker {
     return *packs.emplace(path, open_pack(context.get(), absolute)).first->second;
   }
 
-  static constexpr unsigned max_packs = 32;  // of all threads, for each costs a descriptor
+  static constexpr unsigned max_packs = 16;  // of all threads, for each costs a descriptor
 };
 
 // The references of a vector that go to one pack.

@@ -112,7 +112,8 @@ void init(duckdb_init_info info) {
     scan->columns.push_back(duckdb_init_get_column_index(info, i));
     const ScanColumn& column = plan.columns[scan->columns.back()];
     if (!column.problem.empty()) {
-      rethrow_in(Error(Error::Kind::argument, column.problem), column, "iac_scan");
+      rethrow_in(Error(Error::Kind::argument, column.problem), column,
+                 plan.files[column.problem_pack].path);
     }
   }
   for (size_t i = 0; i < plan.packs.size(); ++i) add_morsels(*scan, i, plan.packs[i].rows);
@@ -134,7 +135,6 @@ std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size
   auto open = std::make_shared<OpenPack>();
   open->pack = plan.open(pack);
   open->shape = plan.packs[pack].shape;
-  open->key = find_slide_key(*open->pack);
   for (const size_t column : scan.columns) {
     if (plan.columns[column].source != ScanColumn::Source::table) continue;
     const PackColumn* source = source_of(*open->shape, column);
@@ -143,7 +143,12 @@ std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size
     (in_index ? open->index_columns : open->slide_columns).push_back(source->position);
   }
   if (!open->slide_columns.empty()) {
-    open->slides.emplace(*open->pack, open->key);
+    try {
+      open->key = find_slide_key(*open->pack);
+      open->slides.emplace(*open->pack, open->key);
+    } catch (Error& error) {
+      throw std::move(error).in(open->pack->path());
+    }
     if (open->key) open->index_columns.push_back(open->key->index_column);
   }
   for (auto* positions : {&open->index_columns, &open->slide_columns}) {

@@ -17,6 +17,7 @@ struct Group {
   std::string name;
   std::vector<std::pair<Shape*, size_t>> members;
 
+  const Shape& shape(size_t i) const { return *members[i].first; }
   PackColumn& column(size_t i) const { return members[i].first->columns[members[i].second]; }
 };
 
@@ -37,34 +38,32 @@ std::vector<Group> group_by_name(const std::vector<std::unique_ptr<Shape>>& shap
   return groups;
 }
 
-// Which two of the types do not go together.
-std::string conflict(const Group& group, const std::vector<std::string>& names,
-                     const std::vector<duckdb_type>& types, const std::vector<PackFile>& files) {
-  const auto describe = [&](size_t i) {
-    return names[i] + " in " + files[group.members[i].first->first_pack].path;
-  };
+// Says which two of the types do not go together.
+void explain_conflict(const Group& group, const std::vector<std::string>& names,
+                      const std::vector<duckdb_type>& types, const std::vector<PackFile>& files,
+                      ScanColumn& column) {
   for (size_t i = 1; i < names.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       if (names[k] == names[i] || common_type(std::array{types[k], types[i]})) continue;
-      return "it is " + describe(k) + " and " + describe(i) +
-             ", which have no common type; scan these packs apart and cast one of them";
+      column.problem = "it has type " + names[i] + " here and " + names[k] + " in " +
+                       files[group.shape(k).first_pack].path +
+                       ", which do not go together; scan these packs apart and cast one of them";
+      column.problem_pack = group.shape(i).first_pack;
+      return;
     }
   }
-  return "its types have no common type";
 }
 
 // Makes all members of one type; those that hold nothing but NULLs are left out.
 ScanColumn join_types(Group& group, const std::vector<PackFile>& files) {
-  ScanColumn joined{.source = ScanColumn::Source::table, .name = group.name};
-  const auto unreadable = [&](std::string problem) {
-    joined.own_type = logical_type(DUCKDB_TYPE_VARCHAR);
-    joined.problem = std::move(problem);
-    return std::move(joined);
-  };
+  ScanColumn joined{.source = ScanColumn::Source::table,
+                    .name = group.name,
+                    .own_type = logical_type(DUCKDB_TYPE_VARCHAR)};
   for (size_t i = 0; i < group.members.size(); ++i) {
-    const std::string& problem = group.column(i).problem;
-    if (problem.empty()) continue;
-    return unreadable(problem + ", in " + files[group.members[i].first->first_pack].path);
+    if (group.column(i).problem.empty()) continue;
+    joined.problem = group.column(i).problem;
+    joined.problem_pack = group.shape(i).first_pack;
+    return joined;
   }
   const auto type_of = [&](const auto& member) {
     return member.first->columns[member.second].type.logical.get();
@@ -81,18 +80,17 @@ ScanColumn join_types(Group& group, const std::vector<PackFile>& files) {
     names.push_back(type_name(type_of(member)));
     types.push_back(duckdb_get_type_id(type_of(member)));
   }
-  joined.sample = &group.column(0);
-  if (std::all_of(names.begin(), names.end(), [&](const auto& n) { return n == names[0]; })) {
+  const bool same = std::all_of(names.begin(), names.end(),
+                                [&](const std::string& name) { return name == names[0]; });
+  const auto common = same ? std::nullopt : common_type(types);
+  if (!same && !common) {
+    explain_conflict(group, names, types, files, joined);
     return joined;
   }
-  const auto common = common_type(types);
-  if (!common) {
-    joined.sample = nullptr;
-    return unreadable(conflict(group, names, types, files));
-  }
+  joined.sample = &group.column(0);
   for (size_t i = 0; i < group.members.size(); ++i) {
     ValueType& type = group.column(i).type;
-    if (types[i] != *common) type = widened(std::move(type), *common);
+    if (common && types[i] != *common) type = widened(std::move(type), *common);
   }
   return joined;
 }

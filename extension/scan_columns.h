@@ -19,7 +19,8 @@ struct ScanColumn {
   std::string name;
   const PackColumn* sample = nullptr;  // of a table: what one of the packs has, in the scan's type
   LogicalType own_type;                // without a sample
-  std::string problem;                 // why it cannot be read
+  std::string problem;                 // why it cannot be read,
+  size_t problem_pack = 0;             // and in which pack
   size_t partition = 0;
 
   duckdb_logical_type type() const { return (sample ? sample->type.logical : own_type).get(); }

@@ -33,7 +33,8 @@ std::string filename_option(duckdb_bind_info info) {
   }
 }
 
-bool are_few(const ScanPlan& plan) { return plan.files.size() <= max_kept_packs; }
+// Of more packs than are kept, the first ones: each of the others would push out the next.
+bool is_kept(size_t pack) { return pack < max_kept_packs; }
 
 // Finds the columns of each pack. Most packs have the same ones, which are kept once.
 void find_shapes(ScanPlan& plan) {
@@ -42,7 +43,7 @@ void find_shapes(ScanPlan& plan) {
   plan.packs.resize(plan.files.size());
   const unsigned threads = duckdb_threads(plan.context.get());
   parallel_for(plan.files.size(), worker_count(threads, plan.files.size()), [&](size_t i) {
-    const auto pack = open_pack(plan.context.get(), plan.files[i].path, are_few(plan));
+    const auto pack = open_pack(plan.context.get(), plan.files[i].path, is_kept(i));
     try {
       std::vector<PackColumn> columns = pack_columns(*pack, plan.options.layout);
       std::string text = signature(columns);
@@ -66,7 +67,7 @@ void find_shapes(ScanPlan& plan) {
 }  // namespace
 
 std::shared_ptr<const Pack> ScanPlan::open(size_t pack) const {
-  auto opened = open_pack(context.get(), files[pack].path, are_few(*this));
+  auto opened = open_pack(context.get(), files[pack].path, is_kept(pack));
   try {
     if (signature(pack_columns(*opened, options.layout)) == packs[pack].shape->signature) {
       return opened;
