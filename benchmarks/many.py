@@ -72,7 +72,15 @@ def main(rows: int = ROWS, rounds: int = 9) -> None:
                         ]
                     )
             title = f"{rows:,} rows, {threads} thread(s), milliseconds; target ratio {TARGET}"
-            columns = ["query", "1 pack", "10", "100", f"{TINY_PACKS:,} tiny", "10 to 1", "100 to 1"]
+            columns = [
+                "query",
+                "1 pack",
+                "10",
+                "100",
+                f"{TINY_PACKS:,} tiny",
+                "10 to 1",
+                "100 to 1",
+            ]
             print_table(title, columns, lines)
 
 

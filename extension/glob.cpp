@@ -65,8 +65,11 @@ class Search {
   Search(std::vector<std::string> parts, const std::function<void(const std::string&)>& check)
       : parts_(std::move(parts)), check_(check) {}
 
-  std::vector<std::string> run(const std::string& folder) && {
-    enter(folder, 0);
+  std::vector<std::string> run(std::string folder) && {
+    size_t at = 0;
+    while (!is_last(at) && !is_glob(parts_[at])) folder = join(folder, parts_[at++]);
+    std::error_code ignored;
+    if (folder.empty() || fs::is_directory(folder, ignored)) enter(folder, at);
     return std::move(found_);
   }
 
@@ -78,7 +81,7 @@ class Search {
     if (!is_glob(parts_[at])) return enter_named(folder, at);
     for (const Entry& entry : list(folder)) {
       if (entry.is_folder == is_last(at)) continue;
-      if (fnmatch(parts_[at].c_str(), entry.name.c_str(), 0) != 0) continue;
+      if (fnmatch(parts_[at].c_str(), entry.name.c_str(), FNM_NOESCAPE) != 0) continue;
       take(join(folder, entry.name), at);
     }
   }
