@@ -117,7 +117,8 @@ std::string expand_home(duckdb_client_context context, const std::string& path) 
 
 std::string normal_path(const std::string& path) {
   const fs::path plain = fs::path(path).lexically_normal();
-  return local_identity(plain) == local_identity(path) ? plain.string() : path;
+  const bool same = plain == path || local_identity(plain) == local_identity(path);
+  return same ? plain.string() : path;
 }
 
 std::string pack_path(duckdb_client_context context, const std::string& path) {

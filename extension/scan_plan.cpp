@@ -54,7 +54,7 @@ void find_shapes(ScanPlan& plan) {
         shape = std::make_unique<Shape>(Shape{std::move(text), i, std::move(columns), {}});
       }
       shape->first_pack = std::min(shape->first_pack, i);
-      plan.packs[i] = {shape.get(), pack->num_records()};
+      plan.packs[i] = {shape.get(), pack->num_records(), pack->source().identity()};
     } catch (Error& error) {
       throw std::move(error).in(pack->path());
     }
@@ -68,8 +68,10 @@ void find_shapes(ScanPlan& plan) {
 
 std::shared_ptr<const Pack> ScanPlan::open(size_t pack) const {
   auto opened = open_pack(context.get(), files[pack].path, is_kept(pack));
+  const PlannedPack& planned = packs[pack];
+  if (opened->source().identity() == planned.identity) return opened;
   try {
-    if (signature(pack_columns(*opened, options.layout)) == packs[pack].shape->signature) {
+    if (signature(pack_columns(*opened, options.layout)) == planned.shape->signature) {
       return opened;
     }
   } catch (Error& error) {

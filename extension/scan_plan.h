@@ -17,6 +17,7 @@ struct ScanPlan {
   struct PlannedPack {
     const Shape* shape = nullptr;
     int64_t rows = 0;
+    std::string identity;  // of its source
   };
 
   ClientContext context;
