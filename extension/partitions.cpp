@@ -79,9 +79,9 @@ Partitions find_partitions(const std::vector<PackFile>& files) {
     const bool same = std::equal(found.begin(), found.end(), first.begin(), first.end(),
                                  [](const auto& a, const auto& b) { return a.first == b.first; });
     if (!same) {
-      throw Error(Error::Kind::argument,
-                  "hive_partitioning: its folders have other keys than those of " +
-                      files.front().filename)
+      throw Error(
+          Error::Kind::argument,
+          "hive_partitioning: its folders have other keys than those of " + files.front().filename)
           .in(file.filename);
     }
     auto& values = partitions.values.emplace_back();

@@ -11,7 +11,7 @@
 namespace iac::duckdb {
 
 struct Partitions {
-  std::vector<std::string> keys;  // sorted
+  std::vector<std::string> keys;   // sorted
   std::vector<duckdb_type> types;  // VARCHAR, BIGINT or DATE of each key
   // Of each pack, as they stand in its path.
   std::vector<std::vector<std::optional<std::string>>> values;

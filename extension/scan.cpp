@@ -199,8 +199,8 @@ std::shared_ptr<const Columns> index_columns(OpenPack& open, size_t batch) {
   SharedBatch& shared = open.batches[batch];
   const std::lock_guard lock(shared.mutex);
   if (auto columns = shared.columns.lock()) return columns;
-  auto columns = std::make_shared<const Columns>(
-      read_columns(*open.pack->index(), batch, open.index_columns));
+  auto columns =
+      std::make_shared<const Columns>(read_columns(*open.pack->index(), batch, open.index_columns));
   shared.columns = columns;
   return columns;
 }

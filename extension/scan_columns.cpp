@@ -131,14 +131,13 @@ void add_option_columns(std::vector<ScanColumn>& columns, const ScanOptions& opt
 }  // namespace
 
 std::vector<ScanColumn> join_columns(std::vector<std::unique_ptr<Shape>>& shapes,
-                                     const std::vector<PackFile>& files,
-                                     const ScanOptions& options, const Partitions& partitions) {
+                                     const std::vector<PackFile>& files, const ScanOptions& options,
+                                     const Partitions& partitions) {
   std::vector<Group> groups = group_by_name(shapes);
   std::vector<ScanColumn> columns;
   for (Group& group : groups) columns.push_back(join_types(group, files));
-  columns.push_back({.source = ScanColumn::Source::record,
-                     .name = record_name,
-                     .own_type = record_type()});
+  columns.push_back(
+      {.source = ScanColumn::Source::record, .name = record_name, .own_type = record_type()});
   add_option_columns(columns, options, partitions);
 
   for (const auto& shape : shapes) shape->sources.resize(columns.size());

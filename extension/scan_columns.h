@@ -44,7 +44,7 @@ struct ScanOptions {
 // Finds the columns of the scan and makes those of the shapes fit. Throws Error for options that
 // name a column which is there already.
 std::vector<ScanColumn> join_columns(std::vector<std::unique_ptr<Shape>>& shapes,
-                                     const std::vector<PackFile>& files,
-                                     const ScanOptions& options, const Partitions& partitions);
+                                     const std::vector<PackFile>& files, const ScanOptions& options,
+                                     const Partitions& partitions);
 
 }  // namespace iac::duckdb

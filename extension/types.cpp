@@ -346,8 +346,8 @@ std::string type_name(duckdb_logical_type type) {
   const auto members = [&](const char* kind, idx_t count, auto name_at, auto type_at) {
     std::string text = kind;
     for (idx_t i = 0; i < count; ++i) {
-      text += (i == 0 ? "(\"" : ", \"") + take_text(name_at(type, i)) + "\" " +
-              inner(type_at(type, i));
+      text +=
+          (i == 0 ? "(\"" : ", \"") + take_text(name_at(type, i)) + "\" " + inner(type_at(type, i));
     }
     return text + ")";
   };

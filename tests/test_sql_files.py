@@ -2,7 +2,8 @@
 
 A query stands behind ``D`` and runs to its semicolon; below are the rows expected, with ``|``
 between columns, or ``error:`` and a part of the error's text. A blank line ends them. A comment
-starts with ``#``. The working folder holds the packs of tests/data.
+starts with ``#``. The working folder holds the packs of tests/data, one of
+them also in cohort/year=.../site=... .
 """
 
 import os
@@ -47,7 +48,11 @@ def parse(text: str) -> list[Query]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(DATA, tmp_path / "data"))
+    data = Path(shutil.copytree(DATA, tmp_path / "data"))
+    for part in ("year=2023/site=a", "year=2024/site=a", "year=2024/site=b"):
+        (data / "cohort" / part).mkdir(parents=True)
+        shutil.copy(data / "raw_basic.iac", data / "cohort" / part / "basic.iac")
+    return data
 
 
 def rows_of(con, sql: str) -> list[str]:
