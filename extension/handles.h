@@ -22,6 +22,7 @@ inline void destroy(duckdb_logical_type* handle) { duckdb_destroy_logical_type(h
 inline void destroy(duckdb_scalar_function* handle) { duckdb_destroy_scalar_function(handle); }
 inline void destroy(duckdb_table_function* handle) { duckdb_destroy_table_function(handle); }
 inline void destroy(duckdb_value* handle) { duckdb_destroy_value(handle); }
+inline void destroy(duckdb_vector* handle) { duckdb_destroy_vector(handle); }
 
 template <class T>
 class Handle {

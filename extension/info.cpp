@@ -63,7 +63,7 @@ void next(duckdb_function_info info, duckdb_data_chunk chunk) {
   const PackList& packs = *listing.packs;
   const size_t count = std::min<size_t>(packs.paths.size() - listing.next, duckdb_vector_size());
   for (size_t row = 0; row < count; ++row) {
-    write(chunk, row, *open_pack(packs.context.get(), packs.paths[listing.next++]));
+    write(chunk, row, *open_pack(packs.context.get(), packs.paths[listing.next++], false));
   }
   duckdb_data_chunk_set_size(chunk, count);
 }

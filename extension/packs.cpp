@@ -22,8 +22,9 @@ constexpr size_t max_path_bytes = 4096;
 // Bytes of the tables of packs kept open, which stay in memory once they were read.
 constexpr uint64_t max_table_bytes = uint64_t{1} << 30;
 
-// The handle is closed at once: none may outlive the connection.
-void check_access(duckdb_client_context context, const std::string& path) {
+// Opens a file as DuckDB does and closes it at once: no handle may outlive the connection. The
+// error, if there is one.
+Handle<duckdb_error_data> try_open(duckdb_client_context context, const std::string& path) {
   std::error_code ignored;
   if (fs::is_fifo(path, ignored)) {  // opening it would wait for a writer
     throw Error(Error::Kind::system, "cannot open: it is a pipe").in(path);
@@ -34,16 +35,23 @@ void check_access(duckdb_client_context context, const std::string& path) {
   Handle<duckdb_file_handle> file;
   if (duckdb_file_system_open(files.get(), path.c_str(), options.get(), file.out()) ==
       DuckDBSuccess) {
-    return;
+    return {};
   }
-  const Handle<duckdb_error_data> error(duckdb_file_system_error_data(files.get()));
-  throw Error(Error::Kind::system, duckdb_error_data_message(error.get()));
+  return Handle<duckdb_error_data>(duckdb_file_system_error_data(files.get()));
+}
+
+Error refused(const Handle<duckdb_error_data>& error) {
+  return {Error::Kind::system, duckdb_error_data_message(error.get())};
+}
+
+void check_access(duckdb_client_context context, const std::string& path) {
+  if (const auto error = try_open(context, path)) throw refused(error);
 }
 
 class PackCache {
  public:
-  // Keeps up to `max_packs` open.
-  std::shared_ptr<const Pack> open(const std::string& path, size_t max_packs) {
+  // Keeps up to `max_packs` open, this one among them if `keep`.
+  std::shared_ptr<const Pack> open(const std::string& path, bool keep, size_t max_packs) {
     const std::string identity = local_identity(path);
     {
       const std::lock_guard lock(mutex_);
@@ -56,6 +64,7 @@ class PackCache {
       }
     }
     auto pack = Pack::open(path);
+    if (!keep) return pack;
     const std::lock_guard lock(mutex_);
     packs_[path] = {pack, ++clock_};
     evict(max_packs);
@@ -105,12 +114,25 @@ std::string home_directory(duckdb_client_context context) {
 
 }  // namespace
 
+bool is_url(const std::string& path) { return path.find("://") != std::string::npos; }
+
+std::string expand_home(duckdb_client_context context, const std::string& path) {
+  if (!path.starts_with("~/")) return path;
+  return fs::path(home_directory(context)) / path.substr(2);
+}
+
+std::string normal_path(const std::string& path) {
+  const fs::path plain = fs::path(path).lexically_normal();
+  const bool same = plain == path || local_identity(plain) == local_identity(path);
+  return same ? plain.string() : path;
+}
+
 std::string pack_path(duckdb_client_context context, const std::string& path) {
   if (path.empty()) throw Error(Error::Kind::argument, "the path of a pack is empty");
   if (path.find('\0') != std::string::npos) {
     throw Error(Error::Kind::argument, "the path of a pack contains a zero byte");
   }
-  if (path.find("://") != std::string::npos) {
+  if (is_url(path)) {
     throw Error(Error::Kind::argument, "only packs in local files can be opened").in(path);
   }
   if (path.size() > max_path_bytes) {
@@ -118,17 +140,25 @@ std::string pack_path(duckdb_client_context context, const std::string& path) {
                                            " bytes, at most " + std::to_string(max_path_bytes) +
                                            " can be opened");
   }
-  fs::path given = path;
-  if (path.starts_with("~/")) given = fs::path(home_directory(context)) / path.substr(2);
-  given = fs::absolute(given);
-  // `a/../b` is `b`, unless `a` is a symbolic link to elsewhere.
-  const fs::path plain = given.lexically_normal();
-  return local_identity(plain) == local_identity(given) ? plain : given;
+  return normal_path(fs::absolute(expand_home(context, path)));
 }
 
-std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path) {
+// As DuckDB does it for its own readers: the pattern itself is taken for a file.
+void check_pattern(duckdb_client_context context, const std::string& pattern) {
+  const auto error = try_open(context, pattern);
+  if (error && duckdb_error_data_error_type(error.get()) == DUCKDB_ERROR_PERMISSION) {
+    throw refused(error);
+  }
+}
+
+void check_folder(duckdb_client_context context, const std::string& folder) {
+  check_pattern(context, fs::path(folder) / "*");
+}
+
+std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,
+                                      bool keep) {
   check_access(context, path);
-  return cache().open(path, cache_packs(context));
+  return cache().open(path, keep, cache_packs(context));
 }
 
 std::shared_ptr<const Pack> open_pack_anew(duckdb_client_context context, const std::string& path) {

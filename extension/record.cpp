@@ -29,11 +29,7 @@ LogicalType record_type() {
 }
 
 void fill_records(const Pack& pack, int64_t first, size_t count, duckdb_vector vector) {
-  const duckdb_vector packs = duckdb_struct_vector_get_child(vector, 0);
-  const std::string& path = pack.path();
-  duckdb_unsafe_vector_assign_string_element_len(packs, 0, path.data(), path.size());
-  duckdb_string_t* const texts = strings_of(packs);
-  std::fill(texts + 1, texts + count, texts[0]);
+  fill_text(pack.path(), count, duckdb_struct_vector_get_child(vector, 0));
 
   auto* rows =
       static_cast<int64_t*>(duckdb_vector_get_data(duckdb_struct_vector_get_child(vector, 1)));

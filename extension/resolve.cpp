@@ -15,14 +15,14 @@
 namespace iac::duckdb {
 namespace {
 
-constexpr size_t max_packs = 64;  // that a thread keeps open
+constexpr size_t max_packs = 16;  // that all threads keep open, for each costs a descriptor
 
 // What one thread keeps while a query runs.
 struct Worker {
   ClientContext context;
   ReadSettings settings;
   std::optional<ReferenceReader> reader;
-  ReferencedPacks packs{max_packs};
+  ReferencedPacks packs{std::max<size_t>(1, max_packs / duckdb_threads(context.get()))};
 };
 
 // Of a struct its fields as well, as DuckDB wants it.

@@ -68,12 +68,6 @@ bool flag(duckdb_client_context context, const char* name) {
   return is_set(value) ? duckdb_get_bool(value.get()) : find(name).standard != 0;
 }
 
-unsigned duckdb_threads(duckdb_client_context context) {
-  const Value value = value_of(context, "threads");
-  const int64_t threads = is_set(value) ? duckdb_get_int64(value.get()) : 1;
-  return static_cast<unsigned>(std::clamp<int64_t>(threads, 1, max_threads));
-}
-
 Value standard_value(const Setting& setting) {
   switch (setting.type) {
     case DUCKDB_TYPE_BOOLEAN:
@@ -86,6 +80,12 @@ Value standard_value(const Setting& setting) {
 }
 
 }  // namespace
+
+unsigned duckdb_threads(duckdb_client_context context) {
+  const Value value = value_of(context, "threads");
+  const int64_t threads = is_set(value) ? duckdb_get_int64(value.get()) : 1;
+  return static_cast<unsigned>(std::clamp<int64_t>(threads, 1, max_threads));
+}
 
 ReadSettings read_settings(duckdb_client_context context) {
   ReadSettings read;

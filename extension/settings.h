@@ -26,6 +26,9 @@ struct ReadSettings {
 };
 ReadSettings read_settings(duckdb_client_context context);
 
+// How many threads DuckDB may use.
+unsigned duckdb_threads(duckdb_client_context context);
+
 // How many packs stay open between queries.
 size_t cache_packs(duckdb_client_context context);
 

@@ -2,16 +2,16 @@
 
 #include <iac/error.h>
 
-#include "packs.h"
+#include "pack_files.h"
 #include "strings.h"
 
 namespace iac::duckdb {
 
 void register_table_function(duckdb_connection connection, const TableFunction& table_function) {
   const Handle<duckdb_table_function> function(duckdb_create_table_function());
-  const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
+  const LogicalType any = logical_type(DUCKDB_TYPE_ANY);
   duckdb_table_function_set_name(function.get(), table_function.name);
-  duckdb_table_function_add_parameter(function.get(), text.get());
+  duckdb_table_function_add_parameter(function.get(), any.get());
   duckdb_table_function_supports_projection_pushdown(function.get(), table_function.picks_columns);
   duckdb_table_function_set_extra_info(function.get(), const_cast<TableFunction*>(&table_function),
                                        nullptr);
@@ -42,10 +42,9 @@ PackList bind_packs(duckdb_bind_info info, const char* function) {
   PackList packs;
   duckdb_table_function_get_client_context(info, packs.context.out());
   const Value path(duckdb_bind_get_parameter(info, 0));
-  if (duckdb_is_null_value(path.get())) {
-    throw Error(Error::Kind::argument, std::string(function) + ": the path is NULL");
+  for (PackFile& file : pack_files(packs.context.get(), path.get(), function)) {
+    packs.paths.push_back(std::move(file.path));
   }
-  packs.paths.push_back(pack_path(packs.context.get(), take_text(duckdb_get_varchar(path.get()))));
   return packs;
 }
 

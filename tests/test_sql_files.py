@@ -3,7 +3,7 @@
 A query stands behind ``D`` and runs to its semicolon; below are the rows expected, with ``|``
 between columns, or ``error:`` and a part of the error's text. A blank line ends them. A comment
 starts with ``#``. ``@name;`` is the query in sql/queries/name.sql. The working folder holds the
-packs of tests/data, and two of them damaged.
+packs of tests/data, two of them damaged, and one also in cohort/year=.../site=... .
 """
 
 import os
@@ -53,6 +53,9 @@ def parse(text: str) -> list[Query]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = Path(shutil.copytree(DATA, tmp_path / "data"))
+    for part in ("year=2023/site=a", "year=2024/site=a", "year=2024/site=b"):
+        (folder / "cohort" / part).mkdir(parents=True)
+        shutil.copy(folder / "raw_basic.iac", folder / "cohort" / part / "basic.iac")
     damaged = Path(shutil.copy(folder / "raw_basic.iac", folder / "damaged.iac"))
     for row in (2, 3):
         flip_payload(damaged, row)
