@@ -457,7 +457,7 @@ def test_records_of_a_pack_of_several_codecs(con, tmp_path: Path):
 @pytest.mark.parametrize(
     ("record", "reason", "options"),
     [
-        ("CASE WHEN i <> 30 THEN {'pack': 'PACK', 'row': i % 5} END", "row 30: the record is NULL", ""),
+        ("CASE WHEN i <> 30 THEN {'pack': 'PACK', 'row': i % 5} END", "row 30: the record is", ""),
         ("{'pack': 'PACK', 'row': i}", "l3.iac: row 5: payload row out of range", ""),
         ("{'pack': 'PACK', 'row': i % 5, 'stamp': 1}", "the pack has changed since", ""),
         ("{'pack': 'nothing.iac', 'row': i}", "nothing.iac", ""),
