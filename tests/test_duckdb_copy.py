@@ -143,7 +143,8 @@ def test_values_that_packs_cannot_hold(con, expression: str, reason: str):
 
 @pytest.mark.parametrize("rows", [0, 1, 2047, 2048, 2049, 100_000])
 def test_every_number_of_rows(con, rows: int):
-    query = f"""SELECT i, i // 10 AS patient_id, CASE WHEN i % 7 > 0 THEN repeat('s', i % 50) END AS s,
+    query = f"""SELECT i, i // 10 AS patient_id,
+        CASE WHEN i % 7 > 0 THEN repeat('s', i % 50) END AS s,
         'payload ' || i AS payload FROM range({rows}) r(i)"""
     path = copy(con, query)
     scan = f"SELECT i, patient_id, s, iac_text(record) FROM '{path}'"
@@ -185,7 +186,8 @@ def test_columns_that_make_no_pack(con, query: str, reason: str):
 
 def test_a_row_that_is_null(con):
     con.execute(
-        "CREATE TABLE rows AS SELECT CASE WHEN i <> 2500 THEN {'payload': 'x'} END AS t, i FROM range(5000) r(i)"
+        """CREATE TABLE rows AS
+        SELECT CASE WHEN i <> 2500 THEN {'payload': 'x'} END AS t FROM range(5000) r(i)"""
     )
     with pytest.raises(duckdb.Error, match="row 2500: the struct is NULL"):
         con.execute("COPY (SELECT t FROM rows) TO 'x.iac' (LEVEL 1)")
@@ -241,7 +243,8 @@ def test_slides_keep_the_numbers_they_have(con):
 
 
 def test_records_without_a_slide(con):
-    query = """SELECT CASE WHEN i < 2 THEN i END AS slide_idx, CASE WHEN i < 2 THEN 's' END AS slide_id,
+    query = """SELECT CASE WHEN i < 2 THEN i END AS slide_idx,
+        CASE WHEN i < 2 THEN 's' END AS slide_id,
         i AS k, 'x' AS payload FROM range(4) r(i)"""
     path = copy(con, query)
     assert len(slides_of(path)) == 2
@@ -274,8 +277,8 @@ def test_codecs_of_bytes(con, options: str, codec: str, params: dict | None):
     expected = [iac.Codec.create(codec, **(params or {})).encode(blob) for _, blob in found[:50]]
     with iac.PackReader(path) as pack:
         assert [pack.read_payload(i) for i in range(50)] == expected
-    with peer.VariableRecordPack(path) as pack:
-        assert [bytes(pack.read(i)) for i in range(50)] == [blob for _, blob in found[:50]]
+    theirs = peer.VariableRecordPack(path)
+    assert [bytes(theirs.read(i)) for i in range(50)] == [blob for _, blob in found[:50]]
 
 
 @pytest.mark.parametrize(
@@ -306,12 +309,15 @@ def test_images_of_every_kind_and_alignment(con, tmp_path: Path):
     source = write_images(tmp_path / "source.iac", mixed_images())
     path = copy(
         con,
-        f"""SELECT tile, {{'data': i.data, 'dtype': i.dtype::ENUM('uint8', 'uint16', 'float16', 'float32'),
-            'channels': i.channels::UTINYINT, 'width': i.width, 'height': i.height::UBIGINT, 'more': 1}} AS payload
+        f"""SELECT tile, {{'data': i.data,
+            'dtype': i.dtype::ENUM('uint8', 'uint16', 'float16', 'float32'),
+            'channels': i.channels::UTINYINT, 'width': i.width, 'height': i.height::UBIGINT,
+            'more': 1}} AS payload
             FROM (SELECT tile, iac_image(record) AS i FROM '{source}')""",
         options="CODEC jxl, LOSSLESS, EFFORT 1",
     )
-    both = f"SELECT iac_image(a.record), iac_image(b.record) FROM '{path}' a JOIN '{source}' b USING (tile)"
+    both = f"""SELECT iac_image(a.record), iac_image(b.record)
+        FROM '{path}' a JOIN '{source}' b USING (tile)"""
     rows = con.sql(both).fetchall()
     assert len(rows) == len(mixed_images()) and all(a == b for a, b in rows)
 
@@ -351,7 +357,7 @@ def test_an_image_that_is_null(con):
     [
         ("{'a': 1}", "", "the payload is a struct: name a CODEC of images"),
         ("{'a': 1}", "CODEC jxl", "it has no field height"),
-        ("{'height': 1, 'width': 1, 'channels': 'x', 'dtype': 'uint8', 'data': 'a'::BLOB}", "CODEC jxl", "field channels has another type"),
+        ("{'height': 1, 'width': 'x'}", "CODEC jxl", "its field width has another type"),
         ("'x'", "CODEC jpeg", "codec jpeg is one of images"),
         ("'x'", "CODEC lzma", "unknown codec: 'lzma'"),
         ("'x'", "CODEC 7", "COPY option CODEC: expected a text"),
@@ -371,14 +377,16 @@ def test_options_that_do_not_fit(con, payload: str, options: str, reason: str):
 def test_large_payloads_and_memory_of_chunks(con):
     """Payloads wait for each other over many chunks, and are encoded before they are many bytes."""
     con.execute("SET threads = 2")
-    query = "SELECT i, repeat(chr(65 + (i % 26)::INT), 1 + (i * 7919) % 300000) AS payload FROM range(400) r(i) WHERE i % 3 < 2"
+    query = """SELECT i, repeat(chr(65 + (i % 26)::INT), 1 + (i * 7919) % 300000) AS payload
+        FROM range(400) r(i) WHERE i % 3 < 2"""
     path = copy(con, query)
     found = con.sql(f"SELECT i, md5(iac_payload(record)) FROM '{path}'").fetchall()
     assert found == con.sql(f"SELECT i, md5(payload) FROM ({query})").fetchall()
 
 
 def test_inputs_alone_decide_the_bytes(con):
-    query = """SELECT i, CASE WHEN i % 3 = 0 THEN i END AS n, CASE WHEN i % 5 > 0 THEN {'a': i, 'b': [i]} END AS s,
+    query = """SELECT i, CASE WHEN i % 3 = 0 THEN i END AS n,
+        CASE WHEN i % 5 > 0 THEN {'a': i, 'b': [i]} END AS s,
         i // 100 AS slide_id, 'x' || i AS payload FROM range(10000) r(i)"""
     found = set()
     for threads in (1, 4):
@@ -449,7 +457,7 @@ def test_records_of_a_pack_of_several_codecs(con, tmp_path: Path):
 @pytest.mark.parametrize(
     ("record", "reason", "options"),
     [
-        ("CASE WHEN i <> 3000 THEN {'pack': 'PACK', 'row': i % 5} END", "row 3000: the record is NULL", ""),
+        ("CASE WHEN i <> 30 THEN {'pack': 'PACK', 'row': i % 5} END", "row 30: the record is", ""),
         ("{'pack': 'PACK', 'row': i}", "l3.iac: row 5: payload row out of range", ""),
         ("{'pack': 'PACK', 'row': i % 5, 'stamp': 1}", "the pack has changed since", ""),
         ("{'pack': 'nothing.iac', 'row': i}", "nothing.iac", ""),
@@ -490,7 +498,8 @@ def test_failures_leave_the_old_file(con):
     )
     fails(
         con,
-        "SELECT i AS k, CASE WHEN i < 4000 THEN 'x' ELSE error('boom') END AS payload FROM range(5000) r(i)",
+        """SELECT i AS k, CASE WHEN i < 4000 THEN 'x' ELSE error('boom') END AS payload
+            FROM range(5000) r(i)""",
         "boom",
     )
     fails(con, "SELECT 1 AS k, 'x' AS payload", "header", f"LEVEL 1, PAYLOAD_TYPE '{'x' * 70000}'")
@@ -513,7 +522,8 @@ def test_the_options_of_duckdb_itself(con, option: str):
 
 def test_partitions_and_threads_write_a_pack_each(con):
     con.execute(
-        "CREATE TABLE items AS SELECT i % 3 AS part, {'i': i, 'payload': 'x' || i} AS t FROM range(9000) r(i)"
+        """CREATE TABLE items AS
+            SELECT i % 3 AS part, {'i': i, 'payload': 'x' || i} AS t FROM range(9000) r(i)"""
     )
     con.execute(
         "COPY (SELECT part, t FROM items) TO 'parts' (FORMAT iac, LEVEL 1, PARTITION_BY (part))"
@@ -556,7 +566,9 @@ def test_a_process_that_is_killed_leaves_the_old_file(con):
     script = """
 import iac_query, os, signal, threading
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
-iac_query.connect().execute("COPY (SELECT i, repeat('abc' || i, 300) FROM range(100000000) r(i)) TO 'x.iac' (COLUMNS ['i', 'payload'], LEVEL 1)")
+iac_query.connect().execute(
+    "COPY (SELECT repeat('abc' || i, 300) FROM range(100000000) r(i)) TO 'x.iac' (COLUMNS payload)"
+)
 """
     assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == -9
     assert Path("x.iac").read_bytes() == old
@@ -585,7 +597,9 @@ import iac_query, resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 try:
-    iac_query.connect().execute("COPY (SELECT i, random()::VARCHAR FROM range(1000000) r(i)) TO 'x.iac' (COLUMNS ['i', 'payload'], LEVEL 1)")
+    iac_query.connect().execute(
+        "COPY (SELECT 'text ' || i FROM range(900000) r(i)) TO 'x.iac' (COLUMNS payload, LEVEL 1)"
+    )
 except Exception as error:
     print(error)
 """
