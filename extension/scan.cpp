@@ -18,7 +18,7 @@ namespace {
 // Rows that a thread takes at a time: as many vectors as a row group of DuckDB's own has, or more
 // of a pack that has very many.
 constexpr int64_t vectors_a_morsel = 60;
-constexpr int64_t max_morsels_a_pack = 1 << 16;
+constexpr int64_t max_morsels_a_pack = 1 << 10;
 
 // The columns in use of one record batch, read by the first thread that comes to it.
 struct SharedBatch {

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from duckdb_columns import COLUMNS
 from packs import write_pack
 
 import iac_query as iac
@@ -135,6 +136,14 @@ def test_what_is_no_path(con, tree: Path):
             con.sql(f"FROM iac_scan({argument})")
 
 
+def test_the_home_directory_and_folders_above(con, tree: Path, monkeypatch: pytest.MonkeyPatch):
+    con.execute(f"SET home_directory = '{tree}'")
+    monkeypatch.chdir(tree / "b" / "c")
+    for pattern, filename in (("~/b2/*.iac", f"{tree}/b2/x.iac"), ("../../b2/*", "../../b2/x.iac")):
+        query = f"SELECT filename, record.pack FROM iac_scan('{pattern}', filename := true)"
+        assert con.sql(query).fetchall() == [(filename, f"{tree}/b2/x.iac")]
+
+
 def test_parameters_and_variables(con, tree: Path):
     query = "SELECT count(*) FROM iac_scan(?)"
     assert con.execute(query, ["b*/x.iac"]).fetchall() == [(2,)]
@@ -151,6 +160,7 @@ def test_parameters_and_variables(con, tree: Path):
 # Columns.
 
 
+@pytest.mark.asan
 def test_columns_of_packs_that_drift_are_those_of_union_by_name(con, tmp_path: Path):
     chooser = random.Random(11)
     makers = {
@@ -187,6 +197,7 @@ def test_columns_of_packs_that_drift_are_those_of_union_by_name(con, tmp_path: P
 TEXTS = [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()), pa.string_view()]
 
 
+@pytest.mark.asan
 def test_index_columns_come_before_slide_columns(con, tmp_path: Path):
     write(tmp_path / "a.iac", a=[1])
     write(tmp_path / "b.iac", b=[1], patient_id=["of the index"])
@@ -196,6 +207,24 @@ def test_index_columns_come_before_slide_columns(con, tmp_path: Path):
     ]
     rows = con.sql(f"SELECT patient_id, patient_id_1 {query}").fetchall()
     assert rows == [("patient-000", None), ("of the index", "patient-000")]
+
+
+@pytest.mark.asan
+def test_what_a_pack_lacks_is_null_in_every_type(con, tmp_path: Path):
+    rows = 40
+    columns = {
+        name: pa.chunked_array([column.array] * rows).slice(0, rows)
+        for name, column in COLUMNS.items()
+        if name != "run_ends"
+    }
+    paths = [write(tmp_path / "a.iac", **columns), write(tmp_path / "b.iac", rows=3, n=[1, 2, 3])]
+    for order in (paths, paths[::-1]):
+        joined = con.sql(f"FROM iac_scan({list(map(str, order))})")
+        names = ", ".join(f'"{name}"::VARCHAR' for name in joined.columns)
+        assert set(columns) < set(joined.columns)
+        assert joined.project(names).fetchall() == (
+            con.sql(f"SELECT {names} FROM ({union_of(order)})").fetchall()
+        )
 
 
 VALUES = {
@@ -243,6 +272,7 @@ def typed_packs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("name", VALUES)
 def test_types_are_widened_as_union_does_or_named(con, typed_packs, name: str):
     for other in VALUES:
@@ -265,6 +295,7 @@ def test_types_are_widened_as_union_does_or_named(con, typed_packs, name: str):
                 assert part in str(error.value)
 
 
+@pytest.mark.asan
 def test_three_types_do_not_depend_on_their_order(con, typed_packs):
     for names, wanted in [
         (("UBIGINT", "TINYINT", "NULL"), "HUGEINT"),
@@ -397,6 +428,7 @@ def test_every_projection_under_every_filter(con, tmp_path: Path):
 # Opening them.
 
 
+@pytest.mark.asan
 def test_references_name_the_pack_of_each_row(con, tmp_path: Path):
     for i in range(40):
         write(tmp_path / f"{i:02}.iac", rows=i % 4)
@@ -404,6 +436,7 @@ def test_references_name_the_pack_of_each_row(con, tmp_path: Path):
     assert texts(con, f"'{tmp_path}/*.iac'") == wanted
 
 
+@pytest.mark.asan
 def test_large_and_small_packs_on_several_threads(con, tmp_path: Path):
     rows = [0, 500_000, 3, 0, 130_000, *[100] * 30]
     for i, count in enumerate(rows):
@@ -441,6 +474,7 @@ def test_one_damaged_pack_among_a_hundred_is_named(con, tmp_path: Path):
         con.sql(query)
 
 
+@pytest.mark.asan
 def test_packs_replaced_after_a_statement_was_prepared(con, tmp_path: Path):
     for i in range(3):
         write(tmp_path / f"{i}.iac", n=[i])
