@@ -18,7 +18,7 @@ endif()
 add_library(iac_extension MODULE ${extension_sources})
 target_include_directories(iac_extension SYSTEM PRIVATE
   ${duckdb_SOURCE}/external/duckdb/src/include)
-target_link_libraries(iac_extension PRIVATE iac_core iac_shell_flags)
+target_link_libraries(iac_extension PRIVATE iac_core iac_shell_flags nanoarrow_writer)
 
 set(extension_file ${CMAKE_BINARY_DIR}/iac.duckdb_extension)
 set(footer_script ${PROJECT_SOURCE_DIR}/cmake/footer.py)

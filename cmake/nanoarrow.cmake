@@ -36,12 +36,10 @@ add_library(nanoarrow STATIC ${nanoarrow_sources}
 target_include_directories(nanoarrow SYSTEM PUBLIC
   ${CMAKE_BINARY_DIR}/include ${nanoarrow_tree} ${flatcc_tree}/include)
 
-# Writing streams: only the native tests do it in C++.
-if(IAC_TESTS)
-  add_library(nanoarrow_writer STATIC EXCLUDE_FROM_ALL
-    ${nanoarrow_tree}/nanoarrow/ipc/codecs.c ${nanoarrow_tree}/nanoarrow/ipc/decoder.c
-    ${nanoarrow_tree}/nanoarrow/ipc/encoder.c ${nanoarrow_tree}/nanoarrow/ipc/writer.c
-    ${flatcc_tree}/src/runtime/builder.c ${flatcc_tree}/src/runtime/emitter.c
-    ${flatcc_tree}/src/runtime/refmap.c)
-  target_link_libraries(nanoarrow_writer PUBLIC nanoarrow)
-endif()
+# Writing streams: what the extension and the native tests do in C++.
+add_library(nanoarrow_writer STATIC EXCLUDE_FROM_ALL
+  ${nanoarrow_tree}/nanoarrow/ipc/codecs.c ${nanoarrow_tree}/nanoarrow/ipc/decoder.c
+  ${nanoarrow_tree}/nanoarrow/ipc/encoder.c ${nanoarrow_tree}/nanoarrow/ipc/writer.c
+  ${flatcc_tree}/src/runtime/builder.c ${flatcc_tree}/src/runtime/emitter.c
+  ${flatcc_tree}/src/runtime/refmap.c)
+target_link_libraries(nanoarrow_writer PUBLIC nanoarrow)

@@ -1,9 +1,8 @@
-// The columns of a scan: the index table's, then the slide table's, then the record reference.
+// The columns of one pack: the index table's, then the slide table's.
 #pragma once
 
 #include <iac/pack.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,20 +11,39 @@
 
 namespace iac::duckdb {
 
-struct ScanColumn {
-  enum class Source { index, slides, record };
+constexpr const char* record_name = "record";  // the reference's, whatever the tables hold
+
+struct PackColumn {
+  enum class Source { index, slides };
   Source source;
   size_t position = 0;  // in its table
-  std::string name;
+  std::string name;     // unlike any other, and unlike record_name
   std::string arrow_type;
+
+  // From add_types:
   ValueType type;
-  std::string problem;  // why it cannot be read; the type stands in then
+  nanoarrow::UniqueArrayView no_rows;  // for vectors of nothing but NULLs
+  std::string problem;                 // why it cannot be read; the type stands in then
 };
 
 // `layout`: with the columns that say where records are stored.
-std::vector<ScanColumn> scan_columns(const Pack& pack, bool layout);
+std::vector<PackColumn> pack_columns(const Pack& pack, bool layout);
 
-// Whether a scan planned for some columns can read a pack that has these.
-bool same_columns(const std::vector<ScanColumn>& a, const std::vector<ScanColumn>& b);
+// Those of the slide table alone.
+std::vector<PackColumn> slide_columns(const Pack& pack);
+
+// Finds the types that DuckDB has for the columns of a pack.
+void add_types(const Pack& pack, std::vector<PackColumn>& columns);
+
+// Equal for packs that are read alike.
+std::string signature(const std::vector<PackColumn>& columns);
+
+// Throws the error as one of the column of that name in the pack at `path`.
+[[noreturn]] void rethrow_in(const Error& error, const std::string& column,
+                             const std::string& path);
+
+// Reads the wanted columns of one batch, several at once: by position in their table.
+using Columns = std::vector<std::shared_ptr<const Column>>;
+Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted);
 
 }  // namespace iac::duckdb

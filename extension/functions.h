@@ -10,6 +10,12 @@ void register_payload(duckdb_connection connection);  // iac_payload(record) -> 
 void register_stored(duckdb_connection connection);   // iac_stored(record) -> BLOB
 void register_text(duckdb_connection connection);     // iac_text(record) -> VARCHAR
 void register_image(duckdb_connection connection);    // iac_image(record) -> STRUCT
+void register_vector(duckdb_connection connection);   // iac_vector, iac_vector_double(record)
+void register_verify(duckdb_connection connection);   // iac_verify(record) -> BOOLEAN
+void register_slides(duckdb_connection connection);   // iac_slides(path)
+void register_info(duckdb_connection connection);     // iac_info(path)
+void register_check(duckdb_connection connection);    // iac_check(path)
+void register_copy(duckdb_connection connection);     // COPY ... TO 'x.iac' (FORMAT iac)
 void register_file_names(duckdb_database database);   // FROM 'x.iac'
 
 }  // namespace iac::duckdb

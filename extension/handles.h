@@ -12,6 +12,7 @@ namespace iac::duckdb {
 
 inline void destroy(duckdb_client_context* handle) { duckdb_destroy_client_context(handle); }
 inline void destroy(duckdb_config_option* handle) { duckdb_destroy_config_option(handle); }
+inline void destroy(duckdb_copy_function* handle) { duckdb_destroy_copy_function(handle); }
 inline void destroy(duckdb_error_data* handle) { duckdb_destroy_error_data(handle); }
 inline void destroy(duckdb_expression* handle) { duckdb_destroy_expression(handle); }
 inline void destroy(duckdb_file_handle* handle) { duckdb_destroy_file_handle(handle); }
@@ -21,6 +22,7 @@ inline void destroy(duckdb_logical_type* handle) { duckdb_destroy_logical_type(h
 inline void destroy(duckdb_scalar_function* handle) { duckdb_destroy_scalar_function(handle); }
 inline void destroy(duckdb_table_function* handle) { duckdb_destroy_table_function(handle); }
 inline void destroy(duckdb_value* handle) { duckdb_destroy_value(handle); }
+inline void destroy(duckdb_vector* handle) { duckdb_destroy_vector(handle); }
 
 template <class T>
 class Handle {

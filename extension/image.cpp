@@ -25,8 +25,10 @@ int32_t side(uint32_t value, int64_t row) {
       .at(row);
 }
 
-void write_images(const Batch& batch, std::span<const int64_t> rows, std::span<const idx_t> slots,
-                  duckdb_vector out) {
+void write_images(const Records& records, duckdb_vector out) {
+  const Batch batch = records.read(true);
+  const std::span<const int64_t> rows = records.rows;
+  const std::span<const idx_t> slots = records.slots;
   const auto integers = [&](idx_t child) {
     return static_cast<int32_t*>(
         duckdb_vector_get_data(duckdb_struct_vector_get_child(out, child)));
@@ -45,7 +47,7 @@ void write_images(const Batch& batch, std::span<const int64_t> rows, std::span<c
     const std::string_view name = name_of(shape.type);
     dtypes[slots[i]] = string_header(name.data(), static_cast<uint32_t>(name.size()), nullptr);
   }
-  write_bytes(batch, rows, slots, duckdb_struct_vector_get_child(out, 4));
+  write_bytes(records, batch, duckdb_struct_vector_get_child(out, 4));
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include <iac/error.h>
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <type_traits>
 
+#include "half_float.h"
 #include "vectors.h"
 
 namespace iac::duckdb {
@@ -55,15 +55,6 @@ int64_t scale(const ValueType& type, int64_t value, const char* name) {
   int64_t scaled;
   if (__builtin_mul_overflow(value, type.factor, &scaled)) throw out_of_range(value, name);
   return type.divisor == 1 ? scaled : divide_down(scaled, type.divisor);
-}
-
-float widen(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1Fu, fraction = half & 0x3FFu;
-  if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000u | fraction << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-  const float small = static_cast<float>(fraction) * 0x1p-24f;
-  return sign != 0 ? -small : small;
 }
 
 // DuckDB formats hours with two digits, so a time must be within the day.

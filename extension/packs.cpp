@@ -16,12 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Packs kept open, and the bytes of their tables, which stay in memory once they were read.
-constexpr size_t max_open_packs = 128;
+// Longer paths than any system opens; taking them apart takes time that grows with the square.
+constexpr size_t max_path_bytes = 4096;
+
+// Bytes of the tables of packs kept open, which stay in memory once they were read.
 constexpr uint64_t max_table_bytes = uint64_t{1} << 30;
 
-// The handle is closed at once: none may outlive the connection.
-void check_access(duckdb_client_context context, const std::string& path) {
+// Opens a file as DuckDB does and closes it at once: no handle may outlive the connection. The
+// error, if there is one.
+Handle<duckdb_error_data> try_open(duckdb_client_context context, const std::string& path) {
   std::error_code ignored;
   if (fs::is_fifo(path, ignored)) {  // opening it would wait for a writer
     throw Error(Error::Kind::system, "cannot open: it is a pipe").in(path);
@@ -32,28 +35,39 @@ void check_access(duckdb_client_context context, const std::string& path) {
   Handle<duckdb_file_handle> file;
   if (duckdb_file_system_open(files.get(), path.c_str(), options.get(), file.out()) ==
       DuckDBSuccess) {
-    return;
+    return {};
   }
-  const Handle<duckdb_error_data> error(duckdb_file_system_error_data(files.get()));
-  throw Error(Error::Kind::system, duckdb_error_data_message(error.get()));
+  return Handle<duckdb_error_data>(duckdb_file_system_error_data(files.get()));
+}
+
+Error refused(const Handle<duckdb_error_data>& error) {
+  return {Error::Kind::system, duckdb_error_data_message(error.get())};
+}
+
+void check_access(duckdb_client_context context, const std::string& path) {
+  if (const auto error = try_open(context, path)) throw refused(error);
 }
 
 class PackCache {
  public:
-  std::shared_ptr<const Pack> open(const std::string& path) {
+  // Keeps up to `max_packs` open, this one among them if `keep`.
+  std::shared_ptr<const Pack> open(const std::string& path, bool keep, size_t max_packs) {
     const std::string identity = local_identity(path);
     {
       const std::lock_guard lock(mutex_);
       const auto found = packs_.find(path);
       if (found != packs_.end() && found->second.pack->source().identity() == identity) {
         found->second.last_use = ++clock_;
-        return found->second.pack;
+        const auto pack = found->second.pack;
+        evict(max_packs);
+        return pack;
       }
     }
     auto pack = Pack::open(path);
+    if (!keep) return pack;
     const std::lock_guard lock(mutex_);
     packs_[path] = {pack, ++clock_};
-    evict();
+    evict(max_packs);
     return pack;
   }
 
@@ -67,11 +81,11 @@ class PackCache {
     return pack.header().slide_table.length + pack.header().index_table.length;
   }
 
-  // Drops those not used for longest; the last one used stays, however large.
-  void evict() {
+  // Drops those not used for longest; how large the last one used is does not count.
+  void evict(size_t max_packs) {
     uint64_t bytes = 0;
     for (const auto& [path, entry] : packs_) bytes += table_bytes(*entry.pack);
-    while (packs_.size() > 1 && (packs_.size() > max_open_packs || bytes > max_table_bytes)) {
+    while (packs_.size() > max_packs || (packs_.size() > 1 && bytes > max_table_bytes)) {
       const auto oldest = std::min_element(
           packs_.begin(), packs_.end(),
           [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
@@ -100,25 +114,56 @@ std::string home_directory(duckdb_client_context context) {
 
 }  // namespace
 
+bool is_url(const std::string& path) { return path.find("://") != std::string::npos; }
+
+std::string expand_home(duckdb_client_context context, const std::string& path) {
+  if (!path.starts_with("~/")) return path;
+  return fs::path(home_directory(context)) / path.substr(2);
+}
+
+std::string normal_path(const std::string& path) {
+  const fs::path plain = fs::path(path).lexically_normal();
+  const bool same = plain == path || local_identity(plain) == local_identity(path);
+  return same ? plain.string() : path;
+}
+
 std::string pack_path(duckdb_client_context context, const std::string& path) {
   if (path.empty()) throw Error(Error::Kind::argument, "the path of a pack is empty");
   if (path.find('\0') != std::string::npos) {
     throw Error(Error::Kind::argument, "the path of a pack contains a zero byte");
   }
-  if (path.find("://") != std::string::npos) {
+  if (is_url(path)) {
     throw Error(Error::Kind::argument, "only packs in local files can be opened").in(path);
   }
-  fs::path given = path;
-  if (path.starts_with("~/")) given = fs::path(home_directory(context)) / path.substr(2);
-  given = fs::absolute(given);
-  // `a/../b` is `b`, unless `a` is a symbolic link to elsewhere.
-  const fs::path plain = given.lexically_normal();
-  return local_identity(plain) == local_identity(given) ? plain : given;
+  if (path.size() > max_path_bytes) {
+    throw Error(Error::Kind::argument, "the path of a pack has " + std::to_string(path.size()) +
+                                           " bytes, at most " + std::to_string(max_path_bytes) +
+                                           " can be opened");
+  }
+  return normal_path(fs::absolute(expand_home(context, path)));
 }
 
-std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path) {
+// As DuckDB does it for its own readers: the pattern itself is taken for a file.
+void check_pattern(duckdb_client_context context, const std::string& pattern) {
+  const auto error = try_open(context, pattern);
+  if (error && duckdb_error_data_error_type(error.get()) == DUCKDB_ERROR_PERMISSION) {
+    throw refused(error);
+  }
+}
+
+void check_folder(duckdb_client_context context, const std::string& folder) {
+  check_pattern(context, fs::path(folder) / "*");
+}
+
+std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,
+                                      bool keep) {
   check_access(context, path);
-  return cache().open(path);
+  return cache().open(path, keep, cache_packs(context));
+}
+
+std::shared_ptr<const Pack> open_pack_anew(duckdb_client_context context, const std::string& path) {
+  check_access(context, path);
+  return Pack::open(path);
 }
 
 }  // namespace iac::duckdb

@@ -7,6 +7,7 @@
 
 #include "strings.h"
 #include "types.h"
+#include "values.h"
 
 namespace iac::duckdb {
 namespace {
@@ -14,47 +15,6 @@ namespace {
 Error no_reference(const std::string& problem) {
   return {Error::Kind::argument,
           "expected a record, STRUCT(pack VARCHAR, row BIGINT, stamp UINTEGER): " + problem};
-}
-
-bool is_integer(duckdb_type type) {
-  return type >= DUCKDB_TYPE_TINYINT && type <= DUCKDB_TYPE_UBIGINT;
-}
-
-bool is_valid(const uint64_t* mask, size_t i) {
-  return mask == nullptr || (mask[i / 64] >> (i % 64) & 1) != 0;
-}
-
-// A value of any integer type; the error is for those above INT64_MAX.
-int64_t integer_at(const void* data, duckdb_type type, size_t i) {
-  switch (type) {
-    case DUCKDB_TYPE_TINYINT:
-      return static_cast<const int8_t*>(data)[i];
-    case DUCKDB_TYPE_SMALLINT:
-      return static_cast<const int16_t*>(data)[i];
-    case DUCKDB_TYPE_INTEGER:
-      return static_cast<const int32_t*>(data)[i];
-    case DUCKDB_TYPE_BIGINT:
-      return static_cast<const int64_t*>(data)[i];
-    case DUCKDB_TYPE_UTINYINT:
-      return static_cast<const uint8_t*>(data)[i];
-    case DUCKDB_TYPE_USMALLINT:
-      return static_cast<const uint16_t*>(data)[i];
-    case DUCKDB_TYPE_UINTEGER:
-      return static_cast<const uint32_t*>(data)[i];
-    default:
-      break;
-  }
-  const uint64_t value = static_cast<const uint64_t*>(data)[i];
-  if (value > INT64_MAX) {
-    throw Error(Error::Kind::index,
-                "a record's row or stamp is out of range: " + std::to_string(value));
-  }
-  return static_cast<int64_t>(value);
-}
-
-std::string_view text_of(const duckdb_string_t& string) {
-  const uint32_t length = string.value.inlined.length;
-  return {length <= inline_bytes ? string.value.inlined.inlined : string.value.pointer.ptr, length};
 }
 
 }  // namespace
@@ -69,11 +29,7 @@ LogicalType record_type() {
 }
 
 void fill_records(const Pack& pack, int64_t first, size_t count, duckdb_vector vector) {
-  const duckdb_vector packs = duckdb_struct_vector_get_child(vector, 0);
-  const std::string& path = pack.path();
-  duckdb_unsafe_vector_assign_string_element_len(packs, 0, path.data(), path.size());
-  duckdb_string_t* const texts = strings_of(packs);
-  std::fill(texts + 1, texts + count, texts[0]);
+  fill_text(pack.path(), count, duckdb_struct_vector_get_child(vector, 0));
 
   auto* rows =
       static_cast<int64_t*>(duckdb_vector_get_data(duckdb_struct_vector_get_child(vector, 1)));
@@ -142,14 +98,14 @@ std::vector<std::optional<Reference>> ReferenceReader::read(duckdb_vector vector
     }
     Reference reference;
     if (pack_.type == DUCKDB_TYPE_ENUM) {
-      reference.pack =
-          dictionary_[static_cast<size_t>(integer_at(packs.data, dictionary_index_, i))];
+      reference.pack = dictionary_[static_cast<size_t>(
+          integer_at(packs.data, dictionary_index_, i, "a record's pack"))];
     } else {
       reference.pack = text_of(static_cast<const duckdb_string_t*>(packs.data)[i]);
     }
-    reference.row = integer_at(rows.data, row_.type, i);
+    reference.row = integer_at(rows.data, row_.type, i, "a record's row");
     if (has_stamps && is_valid(stamps.validity, i)) {
-      reference.stamp = integer_at(stamps.data, stamp_->type, i);
+      reference.stamp = integer_at(stamps.data, stamp_->type, i, "a record's stamp");
     }
     references[i] = reference;
   }

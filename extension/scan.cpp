@@ -1,46 +1,24 @@
-// iac_scan(path, layout := false)
+// iac_scan(path | pattern | list, layout := false, filename := false, hive_partitioning := false)
 #include <iac/error.h>
 #include <iac/workers.h>
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <mutex>
 
-#include "columns.h"
 #include "functions.h"
-#include "packs.h"
 #include "record.h"
+#include "scan_plan.h"
+#include "strings.h"
 
 namespace iac::duckdb {
 namespace {
 
-// Rows that a thread takes at a time: as many vectors as a row group of DuckDB's own has.
+// Rows that a thread takes at a time: as many vectors as a row group of DuckDB's own has, or more
+// of a pack that has very many.
 constexpr int64_t vectors_a_morsel = 60;
-
-using Columns = std::vector<std::shared_ptr<const Column>>;  // by position in their table
-
-// What the planner fixes: which packs, and which columns they have.
-struct Plan {
-  ClientContext context;
-  bool layout = false;
-  std::vector<std::string> paths;
-  std::vector<ScanColumn> columns;
-};
-
-// One pack of a running scan.
-struct ScannedPack {
-  std::shared_ptr<const Pack> pack;
-  std::optional<SlideKey> key;
-  std::optional<SlideLookup> slides;  // when a column of the slide table is read
-};
-
-// Neighbouring rows of one record batch of one pack's index.
-struct Morsel {
-  size_t pack;
-  size_t batch;
-  int64_t begin, end;  // in the batch
-  int64_t first_row;   // of the batch in the pack
-};
+constexpr int64_t max_morsels_a_pack = 1 << 10;
 
 // The columns in use of one record batch, read by the first thread that comes to it.
 struct SharedBatch {
@@ -48,108 +26,90 @@ struct SharedBatch {
   std::weak_ptr<const Columns> columns;
 };
 
-struct Scan {
-  std::vector<ScannedPack> packs;
-  std::vector<const ScanColumn*> columns;  // as the chunk wants them
-  std::vector<Morsel> morsels;
-  std::vector<std::vector<SharedBatch>> batches;  // of each pack
-  std::atomic<size_t> next_morsel{0};
+// A pack while its rows are read.
+struct OpenPack {
+  std::shared_ptr<const Pack> pack;
+  const Shape* shape = nullptr;
+  std::vector<size_t> index_columns, slide_columns;  // that are read, by position in their table
+  std::optional<SlideKey> key;
+  std::optional<SlideLookup> slides;  // when a column of the slide table is read
+  std::deque<SharedBatch> batches;
+};
 
-  bool reads(ScanColumn::Source source) const {
-    return std::any_of(columns.begin(), columns.end(),
-                       [&](const ScanColumn* column) { return column->source == source; });
-  }
+// A pack is opened by the first thread that comes to it, and closed behind the last: however many
+// there are, as many as threads are open.
+struct ScannedPack {
+  std::mutex mutex;
+  std::shared_ptr<OpenPack> open;
+  size_t morsels = 0;  // not done yet
+};
+
+// Neighbouring rows of a pack. The last morsel of each goes on to the pack's end, which is where
+// it was when the scan was planned unless the pack was replaced.
+struct Morsel {
+  size_t pack;
+  int64_t begin, end;
+};
+
+struct Scan {
+  std::vector<size_t> columns;  // of the plan, as the chunk wants them
+  std::vector<Morsel> morsels;
+  std::deque<ScannedPack> packs;
+  std::atomic<size_t> next_morsel{0};
 };
 
 // What one thread works on.
 struct Worker {
-  Morsel morsel{};
-  std::shared_ptr<const Columns> index;
+  size_t pack = 0;
+  std::shared_ptr<OpenPack> open;
+  int64_t row = 0, end = 0;  // what is left of the morsel, in the pack
+  // Where `row` is.
+  size_t batch = SIZE_MAX;
+  int64_t row_in_batch = 0;
+  std::shared_ptr<const Columns> index;  // of the batch
+  size_t slide_batch = SIZE_MAX;
   Columns slides;  // of slide_batch
-  size_t slide_pack = SIZE_MAX, slide_batch = SIZE_MAX;
   std::vector<int64_t> slide_rows;
 };
 
-[[noreturn]] void rethrow_in(const Error& error, const ScanColumn& column,
-                             const std::string& path) {
-  throw Error(error.kind(), "column '" + column.name + "': " + error.reason(), error.code())
-      .in(path);
-}
-
 void bind(duckdb_bind_info info) {
-  auto plan = std::make_unique<Plan>();
-  duckdb_table_function_get_client_context(info, plan->context.out());
-  const Value path(duckdb_bind_get_parameter(info, 0));
-  if (duckdb_is_null_value(path.get())) {
-    throw Error(Error::Kind::argument, "iac_scan: the path is NULL");
-  }
-  const Value layout(duckdb_bind_get_named_parameter(info, "layout"));
-  plan->layout = layout && !duckdb_is_null_value(layout.get()) && duckdb_get_bool(layout.get());
-  plan->paths.push_back(pack_path(plan->context.get(), take_text(duckdb_get_varchar(path.get()))));
-
-  const auto pack = open_pack(plan->context.get(), plan->paths.front());
-  try {
-    plan->columns = scan_columns(*pack, plan->layout);
-  } catch (Error& error) {
-    throw std::move(error).in(pack->path());
-  }
+  auto plan = plan_scan(info);
   for (const ScanColumn& column : plan->columns) {
-    duckdb_bind_add_result_column(info, column.name.c_str(), column.type.logical.get());
+    duckdb_bind_add_result_column(info, column.name.c_str(), column.type());
   }
-  duckdb_bind_set_cardinality(info, static_cast<idx_t>(pack->num_records()), true);
-  duckdb_bind_set_bind_data(info, plan.release(), delete_state<Plan>);
+  uint64_t rows = 0;
+  for (const auto& pack : plan->packs) rows += static_cast<uint64_t>(pack.rows);
+  duckdb_bind_set_cardinality(info, rows, true);
+  duckdb_bind_set_bind_data(info, plan.release(), delete_state<ScanPlan>);
 }
 
-// Opens the pack again: a prepared statement runs long after it was planned.
-ScannedPack open_planned(const Plan& plan, const std::string& path, const Scan& scan) {
-  ScannedPack opened;
-  opened.pack = open_pack(plan.context.get(), path);
-  const Pack& pack = *opened.pack;
-  try {
-    if (!same_columns(plan.columns, scan_columns(pack, plan.layout))) {
-      throw Error(Error::Kind::stale,
-                  "the pack was replaced by one with other columns, prepare the query again");
-    }
-    if (scan.reads(ScanColumn::Source::slides)) {
-      opened.key = find_slide_key(pack);
-      opened.slides.emplace(pack, opened.key);
-    }
-  } catch (Error& error) {
-    throw std::move(error).in(pack.path());
-  }
-  return opened;
-}
-
-void add_morsels(Scan& scan, size_t pack) {
-  const Table& index = *scan.packs[pack].pack->index();
-  const int64_t rows_a_morsel = vectors_a_morsel * static_cast<int64_t>(duckdb_vector_size());
-  int64_t first_row = 0;
-  for (size_t batch = 0; batch < index.num_batches(); ++batch) {
-    const int64_t rows = index.batch_rows(batch);
-    for (int64_t begin = 0; begin < rows; begin += rows_a_morsel) {
-      scan.morsels.push_back(
-          {pack, batch, begin, std::min(begin + rows_a_morsel, rows), first_row});
-    }
-    first_row += rows;
-  }
-  scan.batches.emplace_back(index.num_batches());
+void add_morsels(Scan& scan, size_t pack, int64_t rows) {
+  const int64_t least = vectors_a_morsel * static_cast<int64_t>(duckdb_vector_size());
+  const int64_t size = std::max(least, rows / max_morsels_a_pack);
+  ScannedPack& scanned = scan.packs.emplace_back();
+  int64_t begin = 0;
+  do {
+    const bool is_last = rows - begin <= size;
+    const int64_t end = is_last ? INT64_MAX : begin + size;
+    scan.morsels.push_back({pack, begin, end});
+    ++scanned.morsels;
+    begin = end;
+  } while (begin < rows);
 }
 
 void init(duckdb_init_info info) {
-  const Plan& plan = *static_cast<const Plan*>(duckdb_init_get_bind_data(info));
+  const auto& plan = *static_cast<const ScanPlan*>(duckdb_init_get_bind_data(info));
   auto scan = std::make_unique<Scan>();
   for (idx_t i = 0; i < duckdb_init_get_column_count(info); ++i) {
-    const ScanColumn& column = plan.columns[duckdb_init_get_column_index(info, i)];
+    scan->columns.push_back(duckdb_init_get_column_index(info, i));
+    const ScanColumn& column = plan.columns[scan->columns.back()];
     if (!column.problem.empty()) {
-      rethrow_in(Error(Error::Kind::argument, column.problem), column, plan.paths.front());
+      rethrow_in(Error(Error::Kind::argument, column.problem), column.name,
+                 plan.files[column.problem_pack].path);
     }
-    scan->columns.push_back(&column);
   }
-  for (const std::string& path : plan.paths) {
-    scan->packs.push_back(open_planned(plan, path, *scan));
-    add_morsels(*scan, scan->packs.size() - 1);
-  }
-  duckdb_init_set_max_threads(info, std::max<idx_t>(scan->morsels.size(), 1));
+  for (size_t i = 0; i < plan.packs.size(); ++i) add_morsels(*scan, i, plan.packs[i].rows);
+  duckdb_init_set_max_threads(info, scan->morsels.size());
   duckdb_init_set_init_data(info, scan.release(), delete_state<Scan>);
 }
 
@@ -157,46 +117,100 @@ void init_worker(duckdb_init_info info) {
   duckdb_init_set_init_data(info, new Worker, delete_state<Worker>);
 }
 
-// Reads the wanted columns of one batch, several at once.
-Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {
-  Columns columns(table.num_columns());
-  parallel_for(wanted.size(), worker_count(0, wanted.size()),
-               [&](size_t i) { columns[wanted[i]] = table.column(wanted[i], batch); });
-  return columns;
+// What the packs of a shape have for a column of the scan, if anything.
+const PackColumn* source_of(const Shape& shape, size_t column) {
+  const auto position = shape.sources[column];
+  return position ? &shape.columns[*position] : nullptr;
 }
 
-std::vector<size_t> positions(const Scan& scan, ScanColumn::Source source) {
-  std::vector<size_t> positions;
-  for (const ScanColumn* column : scan.columns) {
-    if (column->source == source) positions.push_back(column->position);
+std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size_t pack) {
+  auto open = std::make_shared<OpenPack>();
+  open->pack = plan.open(pack);
+  open->shape = plan.packs[pack].shape;
+  for (const size_t column : scan.columns) {
+    if (plan.columns[column].source != ScanColumn::Source::table) continue;
+    const PackColumn* source = source_of(*open->shape, column);
+    if (source == nullptr) continue;
+    const bool in_index = source->source == PackColumn::Source::index;
+    (in_index ? open->index_columns : open->slide_columns).push_back(source->position);
   }
-  return positions;
+  if (!open->slide_columns.empty()) {
+    try {
+      open->key = find_slide_key(*open->pack);
+      open->slides.emplace(*open->pack, open->key);
+    } catch (Error& error) {
+      throw std::move(error).in(open->pack->path());
+    }
+    if (open->key) open->index_columns.push_back(open->key->index_column);
+  }
+  for (auto* positions : {&open->index_columns, &open->slide_columns}) {
+    std::sort(positions->begin(), positions->end());
+    positions->erase(std::unique(positions->begin(), positions->end()), positions->end());
+  }
+  open->batches.resize(open->pack->index()->num_batches());
+  return open;
 }
 
-std::shared_ptr<const Columns> index_columns(Scan& scan, const Morsel& morsel) {
-  SharedBatch& shared = scan.batches[morsel.pack][morsel.batch];
+// Ends the worker's morsel and begins the next one that has rows; whether there is one.
+bool next_morsel(const ScanPlan& plan, Scan& scan, Worker& worker) {
+  while (worker.row >= worker.end) {
+    if (worker.open) {
+      ScannedPack& scanned = scan.packs[worker.pack];
+      const std::lock_guard lock(scanned.mutex);
+      if (--scanned.morsels == 0) scanned.open = nullptr;
+    }
+    const size_t next = scan.next_morsel.fetch_add(1);
+    if (next >= scan.morsels.size()) {
+      worker = {};
+      return false;
+    }
+    const Morsel& morsel = scan.morsels[next];
+    ScannedPack& scanned = scan.packs[morsel.pack];
+    const std::lock_guard lock(scanned.mutex);
+    if (!scanned.open) scanned.open = open_pack(plan, scan, morsel.pack);
+    if (worker.open != scanned.open) {
+      worker = {};
+      worker.open = scanned.open;
+    }
+    worker.pack = morsel.pack;
+    worker.row = morsel.begin;
+    worker.end = std::min(morsel.end, worker.open->pack->num_records());
+  }
+  return true;
+}
+
+std::shared_ptr<const Columns> index_columns(OpenPack& open, size_t batch) {
+  SharedBatch& shared = open.batches[batch];
   const std::lock_guard lock(shared.mutex);
   if (auto columns = shared.columns.lock()) return columns;
-  const ScannedPack& scanned = scan.packs[morsel.pack];
-  std::vector<size_t> wanted = positions(scan, ScanColumn::Source::index);
-  if (scanned.key) wanted.push_back(scanned.key->index_column);
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   auto columns =
-      std::make_shared<const Columns>(read_columns(*scanned.pack->index(), morsel.batch, wanted));
+      std::make_shared<const Columns>(read_columns(*open.pack->index(), batch, open.index_columns));
   shared.columns = columns;
   return columns;
 }
 
+// Makes the index columns ready for the next rows, at most `count` of one batch. Their number.
+size_t find_rows(Worker& worker, size_t count) {
+  const Table& index = *worker.open->pack->index();
+  const auto [batch, row] = index.locate(worker.row);
+  if (worker.batch != batch) {
+    worker.index = nullptr;  // before the next ones come
+    worker.index = index_columns(*worker.open, batch);
+    worker.batch = batch;
+  }
+  worker.row_in_batch = row;
+  const int64_t left = std::min(worker.end - worker.row, index.batch_rows(batch) - row);
+  return static_cast<size_t>(std::min(static_cast<int64_t>(count), left));
+}
+
 // Finds the slides of the next rows and makes the slide columns ready: a chunk ends before a row
 // whose slide lies in another record batch. The number of rows left in the chunk.
-size_t find_slides(const Scan& scan, Worker& worker, size_t count) {
-  const Morsel& morsel = worker.morsel;
-  const ScannedPack& scanned = scan.packs[morsel.pack];
-  const Table& slides = *scanned.pack->slides();
+size_t find_slides(Worker& worker, size_t count) {
+  const OpenPack& open = *worker.open;
+  const Table& slides = *open.pack->slides();
   worker.slide_rows.resize(count);
-  const Column* keys = scanned.key ? (*worker.index)[scanned.key->index_column].get() : nullptr;
-  scanned.slides->find(keys, morsel.begin, worker.slide_rows);
+  const Column* keys = open.key ? (*worker.index)[open.key->index_column].get() : nullptr;
+  open.slides->find(keys, worker.row_in_batch, worker.slide_rows);
 
   size_t batch = SIZE_MAX;
   for (size_t i = 0; i < count; ++i) {
@@ -212,71 +226,70 @@ size_t find_slides(const Scan& scan, Worker& worker, size_t count) {
   }
   worker.slide_rows.resize(count);
   if (batch == SIZE_MAX) batch = 0;  // no slide at all: every batch has the right columns
-  if (worker.slide_pack != morsel.pack || worker.slide_batch != batch) {
-    worker.slides = slides.num_batches() > 0
-                        ? read_columns(slides, batch, positions(scan, ScanColumn::Source::slides))
-                        : Columns(slides.num_columns());
-    worker.slide_pack = morsel.pack;
+  if (worker.slide_batch != batch) {
+    worker.slides = slides.num_batches() > 0 ? read_columns(slides, batch, open.slide_columns)
+                                             : Columns(slides.num_columns());
     worker.slide_batch = batch;
   }
   return count;
 }
 
-void fill_column(const ScanColumn& column, const Pack& pack, const Worker& worker, size_t count,
+void fill_nulls(const PackColumn& column, size_t count, duckdb_vector vector) {
+  const std::vector<int64_t> nowhere(count, -1);
+  column.type.fill(column.type, *column.no_rows.get(), Rows(nowhere), vector);
+}
+
+void fill_from_table(const PackColumn& column, const Worker& worker, size_t count,
+                     duckdb_vector vector) {
+  if (column.source == PackColumn::Source::index) {
+    const Column& values = *(*worker.index)[column.position];
+    return column.type.fill(column.type, values.view(), Rows(worker.row_in_batch, count), vector);
+  }
+  const auto& values = worker.slides[column.position];
+  if (!values) return fill_nulls(column, count, vector);  // a slide table without record batches
+  column.type.fill(column.type, values->view(), Rows(worker.slide_rows), vector);
+}
+
+void fill_column(const ScanPlan& plan, size_t position, const Worker& worker, size_t count,
                  duckdb_vector vector) {
-  const Morsel& morsel = worker.morsel;
+  const ScanColumn& column = plan.columns[position];
   switch (column.source) {
-    case ScanColumn::Source::index: {
-      const Column& values = *(*worker.index)[column.position];
-      return column.type.fill(column.type, values.view(), Rows(morsel.begin, count), vector);
-    }
-    case ScanColumn::Source::slides: {
-      if (const auto& values = worker.slides[column.position]) {
-        return column.type.fill(column.type, values->view(), Rows(worker.slide_rows), vector);
-      }
-      // A slide table without record batches: no index row has a slide.
-      nanoarrow::UniqueArrayView none;
-      const ArrowSchema& field = pack.slides()->field(column.position);
-      if (ArrowArrayViewInitFromSchema(none.get(), &field, nullptr) != NANOARROW_OK) {
-        throw std::bad_alloc();
-      }
-      return column.type.fill(column.type, *none.get(), Rows(worker.slide_rows), vector);
+    case ScanColumn::Source::table: {
+      const PackColumn* const source = source_of(*worker.open->shape, position);
+      if (source == nullptr) return fill_nulls(*column.sample, count, vector);
+      return fill_from_table(*source, worker, count, vector);
     }
     case ScanColumn::Source::record:
-      return fill_records(pack, morsel.first_row + morsel.begin, count, vector);
+      return fill_records(*worker.open->pack, worker.row, count, vector);
+    case ScanColumn::Source::filename:
+      return fill_text(plan.files[worker.pack].filename, count, vector);
+    case ScanColumn::Source::partition:
+      return fill_partition(plan.partitions.values[worker.pack][column.partition],
+                            plan.partitions.types[column.partition], count, vector);
   }
 }
 
 void next_chunk(duckdb_function_info info, duckdb_data_chunk chunk) {
+  const auto& plan = *static_cast<const ScanPlan*>(duckdb_function_get_bind_data(info));
   Scan& scan = *static_cast<Scan*>(duckdb_function_get_init_data(info));
   Worker& worker = *static_cast<Worker*>(duckdb_function_get_local_init_data(info));
-  Morsel& morsel = worker.morsel;
-  if (morsel.begin == morsel.end) {
-    const size_t next = scan.next_morsel.fetch_add(1);
-    if (next >= scan.morsels.size()) return duckdb_data_chunk_set_size(chunk, 0);
-    const Morsel& taken = scan.morsels[next];
-    const bool same_batch = taken.pack == morsel.pack && taken.batch == morsel.batch;
-    if (!same_batch) worker.index = nullptr;
-    morsel = taken;
-  }
-  const Pack& pack = *scan.packs[morsel.pack].pack;
-  size_t count = std::min(static_cast<size_t>(duckdb_vector_size()),
-                          static_cast<size_t>(morsel.end - morsel.begin));
+  if (!next_morsel(plan, scan, worker)) return duckdb_data_chunk_set_size(chunk, 0);
+  const std::string& path = worker.open->pack->path();
+  size_t count = duckdb_vector_size();
   try {
-    if (!worker.index) worker.index = index_columns(scan, morsel);
-    if (scan.packs[morsel.pack].slides) count = find_slides(scan, worker, count);
+    count = find_rows(worker, count);
+    if (worker.open->slides) count = find_slides(worker, count);
   } catch (Error& error) {
-    throw std::move(error).in(pack.path());
+    throw std::move(error).in(path);
   }
   for (size_t i = 0; i < scan.columns.size(); ++i) {
-    const ScanColumn& column = *scan.columns[i];
     try {
-      fill_column(column, pack, worker, count, duckdb_data_chunk_get_vector(chunk, i));
+      fill_column(plan, scan.columns[i], worker, count, duckdb_data_chunk_get_vector(chunk, i));
     } catch (const Error& error) {
-      rethrow_in(error, column, pack.path());
+      rethrow_in(error, plan.columns[scan.columns[i]].name, path);
     }
   }
-  morsel.begin += static_cast<int64_t>(count);
+  worker.row += static_cast<int64_t>(count);
   duckdb_data_chunk_set_size(chunk, count);
 }
 
@@ -284,11 +297,13 @@ void next_chunk(duckdb_function_info info, duckdb_data_chunk chunk) {
 
 void register_scan(duckdb_connection connection) {
   const Handle<duckdb_table_function> function(duckdb_create_table_function());
-  const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
+  const LogicalType any = logical_type(DUCKDB_TYPE_ANY);
   const LogicalType flag = logical_type(DUCKDB_TYPE_BOOLEAN);
   duckdb_table_function_set_name(function.get(), "iac_scan");
-  duckdb_table_function_add_parameter(function.get(), text.get());
+  duckdb_table_function_add_parameter(function.get(), any.get());
   duckdb_table_function_add_named_parameter(function.get(), "layout", flag.get());
+  duckdb_table_function_add_named_parameter(function.get(), "filename", any.get());
+  duckdb_table_function_add_named_parameter(function.get(), "hive_partitioning", flag.get());
   duckdb_table_function_supports_projection_pushdown(function.get(), true);
   duckdb_table_function_set_bind(function.get(), [](duckdb_bind_info info) {
     guarded([&](const char* text) { duckdb_bind_set_error(info, text); }, [&] { bind(info); });

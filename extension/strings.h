@@ -5,8 +5,10 @@
 
 #include <iac/error.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 #include "handles.h"
 
@@ -60,6 +62,14 @@ inline duckdb_string_t short_string_header(const char* bytes, uint32_t length) {
 inline const char* keep_bytes(duckdb_vector vector, idx_t slot, const char* bytes, size_t size) {
   duckdb_unsafe_vector_assign_string_element_len(vector, slot, bytes, size);
   return strings_of(vector)[slot].value.pointer.ptr;
+}
+
+// Writes the same text `count` times, kept once.
+inline void fill_text(std::string_view text, size_t count, duckdb_vector vector) {
+  if (count == 0) return;
+  duckdb_unsafe_vector_assign_string_element_len(vector, 0, text.data(), text.size());
+  duckdb_string_t* const texts = strings_of(vector);
+  std::fill(texts + 1, texts + count, texts[0]);
 }
 
 inline uint32_t checked_length(uint64_t length) {

@@ -17,10 +17,10 @@ static void check_utf8(const Batch& batch, std::span<const int64_t> rows) {
   }
 }
 
-static void write_text(const Batch& batch, std::span<const int64_t> rows,
-                       std::span<const idx_t> slots, duckdb_vector out) {
-  check_utf8(batch, rows);
-  write_bytes(batch, rows, slots, out);
+static void write_text(const Records& records, duckdb_vector out) {
+  const Batch batch = records.read(true);
+  check_utf8(batch, records.rows);
+  write_bytes(records, batch, out);
 }
 
 void register_text(duckdb_connection connection) {

@@ -288,6 +288,96 @@ std::string type_text(const ArrowSchema& field) {
   return text;
 }
 
+static const char* simple_type_name(duckdb_type id) {
+  switch (id) {
+    case DUCKDB_TYPE_SQLNULL:
+      return "NULL";
+    case DUCKDB_TYPE_BOOLEAN:
+      return "BOOLEAN";
+    case DUCKDB_TYPE_TINYINT:
+      return "TINYINT";
+    case DUCKDB_TYPE_SMALLINT:
+      return "SMALLINT";
+    case DUCKDB_TYPE_INTEGER:
+      return "INTEGER";
+    case DUCKDB_TYPE_BIGINT:
+      return "BIGINT";
+    case DUCKDB_TYPE_UTINYINT:
+      return "UTINYINT";
+    case DUCKDB_TYPE_USMALLINT:
+      return "USMALLINT";
+    case DUCKDB_TYPE_UINTEGER:
+      return "UINTEGER";
+    case DUCKDB_TYPE_UBIGINT:
+      return "UBIGINT";
+    case DUCKDB_TYPE_FLOAT:
+      return "FLOAT";
+    case DUCKDB_TYPE_DOUBLE:
+      return "DOUBLE";
+    case DUCKDB_TYPE_VARCHAR:
+      return "VARCHAR";
+    case DUCKDB_TYPE_BLOB:
+      return "BLOB";
+    case DUCKDB_TYPE_DATE:
+      return "DATE";
+    case DUCKDB_TYPE_TIME:
+      return "TIME";
+    case DUCKDB_TYPE_TIME_NS:
+      return "TIME_NS";
+    case DUCKDB_TYPE_TIMESTAMP:
+      return "TIMESTAMP";
+    case DUCKDB_TYPE_TIMESTAMP_S:
+      return "TIMESTAMP_S";
+    case DUCKDB_TYPE_TIMESTAMP_MS:
+      return "TIMESTAMP_MS";
+    case DUCKDB_TYPE_TIMESTAMP_NS:
+      return "TIMESTAMP_NS";
+    case DUCKDB_TYPE_TIMESTAMP_TZ:
+      return "TIMESTAMP WITH TIME ZONE";
+    case DUCKDB_TYPE_INTERVAL:
+      return "INTERVAL";
+    default:
+      return "another type";
+  }
+}
+
+std::string type_name(duckdb_logical_type type) {
+  const auto inner = [](duckdb_logical_type child) { return type_name(LogicalType(child).get()); };
+  const auto members = [&](const char* kind, idx_t count, auto name_at, auto type_at) {
+    std::string text = kind;
+    for (idx_t i = 0; i < count; ++i) {
+      text +=
+          (i == 0 ? "(\"" : ", \"") + take_text(name_at(type, i)) + "\" " + inner(type_at(type, i));
+    }
+    return text + ")";
+  };
+  switch (const duckdb_type id = duckdb_get_type_id(type)) {
+    case DUCKDB_TYPE_DECIMAL:
+      return "DECIMAL(" + std::to_string(duckdb_decimal_width(type)) + "," +
+             std::to_string(duckdb_decimal_scale(type)) + ")";
+    case DUCKDB_TYPE_LIST:
+      return inner(duckdb_list_type_child_type(type)) + "[]";
+    case DUCKDB_TYPE_ARRAY:
+      return inner(duckdb_array_type_child_type(type)) + "[" +
+             std::to_string(duckdb_array_type_array_size(type)) + "]";
+    case DUCKDB_TYPE_MAP:
+      return "MAP(" + inner(duckdb_map_type_key_type(type)) + ", " +
+             inner(duckdb_map_type_value_type(type)) + ")";
+    case DUCKDB_TYPE_STRUCT:
+      return members(
+          "STRUCT", duckdb_struct_type_child_count(type),
+          [](auto t, auto i) { return duckdb_struct_type_child_name(t, i); },
+          [](auto t, auto i) { return duckdb_struct_type_child_type(t, i); });
+    case DUCKDB_TYPE_UNION:
+      return members(
+          "UNION", duckdb_union_type_member_count(type),
+          [](auto t, auto i) { return duckdb_union_type_member_name(t, i); },
+          [](auto t, auto i) { return duckdb_union_type_member_type(t, i); });
+    default:
+      return simple_type_name(id);
+  }
+}
+
 std::string lower_case(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -14,6 +14,9 @@ ValueType value_type(const ArrowSchema& field);
 // The Arrow type as text, nested ones in full: equal for fields whose values are read alike.
 std::string type_text(const ArrowSchema& field);
 
+// A type as DuckDB writes it: equal for equal types.
+std::string type_name(duckdb_logical_type type);
+
 // As DuckDB compares names: letters beyond ASCII stay as they are.
 std::string lower_case(std::string text);
 

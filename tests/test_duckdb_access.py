@@ -10,6 +10,15 @@ from packs import write_pack
 import iac_query as iac
 
 REFUSED = "disabled by configuration"
+FUNCTIONS = [
+    "iac_payload",
+    "iac_stored",
+    "iac_text",
+    "iac_image",
+    "iac_vector",
+    "iac_vector_double",
+    "iac_verify",
+]
 
 
 @pytest.fixture
@@ -32,7 +41,7 @@ def con(pack: Path):
         yield con
 
 
-@pytest.mark.parametrize("function", ["iac_payload", "iac_stored", "iac_text"])
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_no_function_reads_without_external_access(con, pack: Path, function: str):
     con.execute("SET enable_external_access = false")
     reference = f"{{'pack': '{pack}', 'row': 0}}"
@@ -53,6 +62,9 @@ def test_no_scan_reads_without_external_access(con, pack: Path):
         f"FROM '{pack}'",
         f"SELECT count(*) FROM iac_scan('{pack}')",
         f"DESCRIBE FROM '{pack}'",
+        f"FROM iac_slides('{pack}')",
+        f"FROM iac_info('{pack}')",
+        f"FROM iac_check('{pack}')",
         "EXECUTE prepared",
     ):
         with pytest.raises(duckdb.Error, match=REFUSED):
@@ -121,5 +133,7 @@ def test_paths_that_are_no_files(con, tmp_path: Path):
             con.sql(f"FROM iac_scan('{path}')").fetchall()
         with pytest.raises(duckdb.Error, match=reason):
             con.sql(f"SELECT iac_text({{'pack': '{path}', 'row': 0}})").fetchall()
+    with pytest.raises(duckdb.Error, match="the path of a pack has 1000000 bytes"):
+        con.sql("SELECT iac_text({'pack': repeat('a/', 500_000), 'row': 0})").fetchall()
     with pytest.raises(duckdb.Error, match="zero byte"):
         con.sql("SELECT iac_text({'pack': 'a' || chr(0) || 'b', 'row': 0})").fetchall()

@@ -2,7 +2,8 @@
 
 A query stands behind ``D`` and runs to its semicolon; below are the rows expected, with ``|``
 between columns, or ``error:`` and a part of the error's text. A blank line ends them. A comment
-starts with ``#``. The working folder holds the packs of tests/data.
+starts with ``#``. ``@name;`` is the query in sql/queries/name.sql. The working folder holds the
+packs of tests/data, two of them damaged, and one also in cohort/year=.../site=... .
 """
 
 import os
@@ -15,10 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from packs import DATA
+from packs import DATA, flip_payload, patch, segments_of
 
 import iac_query as iac
 
+SQL = files("iac_query") / "sql"
 SESSIONS = sorted((Path(__file__).parent / "sql").glob("*.test"))
 
 
@@ -41,13 +43,25 @@ def parse(text: str) -> list[Query]:
             queries[-1].error = line.removeprefix("error: ")
         elif line and not line.startswith("#"):
             queries[-1].rows.append(line)
+        if line.startswith("D @"):
+            name = line.removeprefix("D @").removesuffix(";")
+            queries[-1].sql = (SQL / "queries" / f"{name}.sql").read_text(encoding="utf-8")
         is_open = bool(queries) and not queries[-1].sql.rstrip().endswith(";")
     return queries
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(DATA, tmp_path / "data"))
+    folder = Path(shutil.copytree(DATA, tmp_path / "data"))
+    for part in ("year=2023/site=a", "year=2024/site=a", "year=2024/site=b"):
+        (folder / "cohort" / part).mkdir(parents=True)
+        shutil.copy(folder / "raw_basic.iac", folder / "cohort" / part / "basic.iac")
+    damaged = Path(shutil.copy(folder / "raw_basic.iac", folder / "damaged.iac"))
+    for row in (2, 3):
+        flip_payload(damaged, row)
+    broken = Path(shutil.copy(folder / "raw_basic.iac", folder / "broken.iac"))
+    patch(broken, segments_of(broken)[0]["index_table_offset"], b"not Arrow")
+    return folder
 
 
 def rows_of(con, sql: str) -> list[str]:
@@ -76,6 +90,7 @@ def test_in_the_command_line(session: Path, folder: Path):
     queries = parse(session.read_text(encoding="utf-8"))
     script = ".mode list\n.headers off\n.nullvalue NULL\n.separator ' | '\n"
     script += f"LOAD '{files('iac_query') / 'iac.duckdb_extension'}';\n"
+    script += (SQL / "macros.sql").read_text(encoding="utf-8")
     for query in queries:
         script += f".print ----\n{query.sql}\n"
     shell = Path(sysconfig.get_path("scripts")) / "duckdb"
@@ -97,3 +112,11 @@ def test_in_the_command_line(session: Path, folder: Path):
             _, found, errors = errors.partition(query.error)
             assert found, f"{query.sql}\n{run.stderr}"
     assert run.stderr.count("Error:") == sum(bool(query.error) for query in queries), run.stderr
+
+
+def test_every_worked_query_is_run_and_documented():
+    names = {path.name.removesuffix(".sql") for path in (SQL / "queries").iterdir()}
+    sessions = "".join(session.read_text(encoding="utf-8") for session in SESSIONS)
+    docs = (Path(__file__).parent.parent / "docs" / "sql.md").read_text(encoding="utf-8")
+    assert names == set(re.findall(r"^D @(\w+);$", sessions, re.MULTILINE))
+    assert names == set(re.findall(r"^\| (\w+)\.sql \|", docs, re.MULTILINE))

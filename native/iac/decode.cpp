@@ -26,15 +26,16 @@ constexpr size_t min_chunks_to_try = 8;
 // How often a waiting thread looks again, about a millisecond in all, before it goes to sleep.
 constexpr int yields = 2000;
 
-Error too_large(uint64_t limit) {
+Error too_large(uint64_t bytes, const DecodeLimits& limits) {
   return {Error::Kind::codec, "decoded record is larger than the limit of " +
-                                  std::to_string(limit) +
-                                  " bytes, raise max_record_bytes to read it"};
+                                  std::to_string(bytes) + " bytes, raise " +
+                                  limits.record_bytes_option + " to read it"};
 }
 
-Error too_many_samples(const ImageShape& image, uint64_t limit) {
+Error too_many_samples(const ImageShape& image, const DecodeLimits& limits) {
   return {Error::Kind::codec, "image of " + describe(image) + " is larger than the limit of " +
-                                  std::to_string(limit) + " samples, raise max_samples to read it"};
+                                  std::to_string(limits.image_samples) + " samples, raise " +
+                                  limits.image_samples_option + " to read it"};
 }
 
 }  // namespace
@@ -108,11 +109,11 @@ class BatchDecoder::Round {
       try {
         hints_[i] = codec(i).decoded_size(payloads_[i]);
         if (hints_[i].kind == SizeHint::Kind::exact && hints_[i].bytes > limit()) {
-          throw too_large(limit());
+          throw too_large(limit(), batch_.limits_);
         }
         const ImageShape& image = hints_[i].image;
         if (image.samples() > batch_.limits_.image_samples) {
-          throw too_many_samples(image, batch_.limits_.image_samples);
+          throw too_many_samples(image, batch_.limits_);
         }
       } catch (const Error& error) {
         hints_[i] = {};
@@ -289,7 +290,7 @@ class BatchDecoder::Round {
       aside_ += *length;
     } else if (!failures_.at(first_ + row)) {
       if (left < limit()) check_batch(UINT64_MAX);
-      failures_.add(first_ + row, too_large(limit()));
+      failures_.add(first_ + row, too_large(limit(), batch_.limits_));
     }
     return length.value_or(0);
   }
@@ -305,7 +306,7 @@ class BatchDecoder::Round {
       }
       const auto length = codec(row).decode(payloads_[row], target);
       if (length.has_value() || may_retry) return length;
-      throw too_large(limit());
+      throw too_large(limit(), batch_.limits_);
     } catch (const Error& error) {
       failures_.add(first_ + row, error);
       return std::nullopt;

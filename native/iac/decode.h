@@ -14,6 +14,9 @@ struct DecodeLimits {
   uint64_t record_bytes = uint64_t{2} << 30;   // one decoded record
   uint64_t batch_bytes = 0;                    // all of them; 0: the machine's memory
   uint64_t image_samples = uint64_t{1} << 28;  // one image, width times height times channels
+  // What the caller calls the limits of a record, for errors.
+  const char* record_bytes_option = "max_record_bytes";
+  const char* image_samples_option = "max_samples";
 };
 
 class BatchDecoder {

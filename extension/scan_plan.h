@@ -1,0 +1,40 @@
+// What the planner fixes of a scan: which packs, and which columns they have together.
+#pragma once
+
+#include <iac/pack.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pack_files.h"
+#include "partitions.h"
+#include "scan_columns.h"
+
+namespace iac::duckdb {
+
+struct ScanPlan {
+  struct PlannedPack {
+    const Shape* shape = nullptr;
+    int64_t rows = 0;
+    std::string identity;  // of its source
+  };
+
+  ClientContext context;
+  ScanOptions options;
+  std::vector<PackFile> files;
+  size_t kept_packs = 0;           // so many of them stay open afterwards
+  std::vector<PlannedPack> packs;  // of each file
+  std::vector<std::unique_ptr<Shape>> shapes;
+  Partitions partitions;
+  std::vector<ScanColumn> columns;
+
+  // Opens one of the packs. It may be another one than was planned for: a prepared statement runs
+  // long after it was planned. Throws Error when its columns are not those planned for.
+  std::shared_ptr<const Pack> open(size_t pack) const;
+};
+
+// Opens every pack for a moment. Throws Error naming the first that is damaged.
+std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info);
+
+}  // namespace iac::duckdb

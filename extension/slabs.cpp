@@ -1,0 +1,25 @@
+#include "slabs.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace iac::duckdb {
+
+static constexpr uint64_t slab_bytes = uint64_t{32} << 20;
+static constexpr size_t slab_rows = 16384;
+
+std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> rows) {
+  rows = rows.first(std::min(rows.size(), slab_rows));
+  const std::vector<Span> spans = pack.layout().spans(rows);
+  uint64_t bytes = 0;
+  size_t count = 0;
+  while (count < rows.size()) {
+    // What is not inside the data segment is not read.
+    if (spans[count].length <= pack.header().data.length) bytes += spans[count].length;
+    if (count > 0 && bytes > slab_bytes) break;
+    ++count;
+  }
+  return rows.first(count);
+}
+
+}  // namespace iac::duckdb
