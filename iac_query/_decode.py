@@ -94,11 +94,12 @@ def decode(
 def _as_table(result: Any) -> pa.Table:
     if isinstance(result, pa.Table):
         return result
-    if hasattr(result, "__arrow_c_stream__"):
-        return pa.table(result)
-    for fetch in ("to_arrow_table", "fetch_arrow_table"):  # a DuckDB connection, newer and older
+    # What DuckDB streams, its threads go on with beside the decoding: it is asked for a table first.
+    for fetch in ("to_arrow_table", "fetch_arrow_table"):  # newer and older
         if hasattr(result, fetch):
             return getattr(result, fetch)()
+    if hasattr(result, "__arrow_c_stream__"):
+        return pa.table(result)
     raise TypeError(
         f"result is {type(result)}, expected something with __arrow_c_stream__ or a DuckDB "
         "connection that holds a result"
