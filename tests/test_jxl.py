@@ -74,6 +74,15 @@ def test_lossless_is_exact_with_every_effort(effort: int):
             assert_same(codec.decode(codec.encode(image)), image)
 
 
+@pytest.mark.parametrize("effort", range(1, 11))
+def test_lossy_images_come_near_with_every_effort(effort: int):
+    codec = Codec.create("jxl", effort=effort)
+    for dtype in DTYPES:
+        image = gradient(dtype, 21, 30, 4)
+        scale = 1 if dtype.startswith("float") else np.iinfo(dtype).max
+        assert difference(codec.decode(codec.encode(image)), image) < 0.1 * scale
+
+
 @pytest.mark.parametrize(("dtype", "channels"), [("uint8", 3), ("uint16", 1)])
 def test_large_images_are_exact(dtype: str, channels: int):
     codec = Codec.create("jxl", lossless=True, effort=1)

@@ -48,10 +48,8 @@ JxlBasicInfo info_of(const ImageShape& shape, const Sample& sample, bool lossles
   info.num_color_channels = shape.channels < 3 ? 1 : 3;
   if (shape.channels % 2 == 0) {
     info.num_extra_channels = 1;
-    // Lossy encoding makes floats of half alpha that 0.7 cannot store as halves again.
-    const bool wide = sample.exponent_bits > 0 && !lossless;
-    info.alpha_bits = wide ? 32 : sample.bits;
-    info.alpha_exponent_bits = wide ? 8 : sample.exponent_bits;
+    info.alpha_bits = sample.bits;
+    info.alpha_exponent_bits = sample.exponent_bits;
   }
   info.uses_original_profile = lossless;
   return info;
