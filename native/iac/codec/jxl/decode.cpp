@@ -8,8 +8,8 @@
 #include <limits>
 #include <memory>
 
-#include "iac/codec/jxl.h"
-#include "iac/codec/jxl_memory.h"
+#include "iac/codec/jxl/jxl.h"
+#include "iac/codec/jxl/memory.h"
 
 namespace iac::jxl {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "iac/codec/jxl.h"
+#include "iac/codec/jxl/jxl.h"
 
 namespace iac::jxl {
 namespace {

@@ -1,4 +1,4 @@
-#include "iac/codec/jxl.h"
+#include "iac/codec/jxl/jxl.h"
 
 #include "iac/codec/codecs.h"
 
