@@ -77,7 +77,7 @@ def make_images(kind: str) -> list[np.ndarray]:
 
 def contestants_of(
     case: Case, path: Path, images: list[np.ndarray]
-) -> dict[Any, Callable[[], Any]]:
+) -> dict[str, Callable[[], Any]]:
     rows = list(range(len(images)))
     ours, theirs = iac_query.VariableRecordPack(path), peer.VariableRecordPack(str(path))
     payloads = [bytes(ours.read_bytes(row)) for row in rows]
@@ -98,30 +98,22 @@ def main(rounds: int = 9) -> None:
     images = {kind: make_images(kind) for kind in ("tiles", "slices")}
     lines = []
     with tempfile.TemporaryDirectory() as folder:
-        contestants: dict[Any, Callable[[], Any]] = {}
-        for number, case in enumerate(CASES):
-            path = Path(folder) / f"{number}.iac"
+        for case in CASES:
+            path = Path(folder) / f"{len(lines)}.iac"
             write(iac_query, path, case.codec, images[case.images], **case.params)
-            for name, run in contestants_of(case, path, images[case.images]).items():
-                contestants[number, name] = run
-        times = interleaved(contestants, rounds)
-    for number, case in enumerate(CASES):
-        megabytes = sum(image.nbytes for image in images[case.images]) / 1e6
-
-        def ratio(other: str, mine: str, number: int = number) -> float:
-            return times.ratio((number, other), to=(number, mine))
-
-        lines.append(
-            [
-                f"{case.name}, {case.images}",
-                megabytes / times.median((number, "one")),
-                ratio("imagecodecs", "one"),
-                ratio("one", "two"),
-                ratio("peer", "one"),
-                ratio("peer", "two"),
-                case.target,
-            ]
-        )
+            times = interleaved(contestants_of(case, path, images[case.images]), rounds)
+            megabytes = sum(image.nbytes for image in images[case.images]) / 1e6
+            lines.append(
+                [
+                    f"{case.name}, {case.images}",
+                    megabytes / times.median("one"),
+                    times.ratio("imagecodecs", to="one"),
+                    times.ratio("one", to="two"),
+                    times.ratio("peer", to="one"),
+                    times.ratio("peer", to="two"),
+                    case.target,
+                ]
+            )
     columns = ["", "MB/s", "imagecodecs", "2 workers / 1", "peer", "peer, 2 workers", "target"]
     print_table(f"{TILES} tiles of {TILE_SIZE}, {SLICES} slices of {SLICE_SIZE}", columns, lines)
 

@@ -94,7 +94,7 @@ def decode(
 def _as_table(result: Any) -> pa.Table:
     if isinstance(result, pa.Table):
         return result
-    # What DuckDB streams, its threads go on with beside the decoding: it is asked for a table first.
+    # DuckDB goes on in its threads with what it streams, beside the decoding: a table comes first.
     for fetch in ("to_arrow_table", "fetch_arrow_table"):  # newer and older
         if hasattr(result, fetch):
             return getattr(result, fetch)()
