@@ -134,7 +134,9 @@ std::shared_ptr<const Codec> encoder(const CopyOptions& options) {
 void plan_payload(CopyPlan& plan, const Input& input, const CopyOptions& options) {
   const duckdb_type id = duckdb_get_type_id(input.type.get());
   if (id == DUCKDB_TYPE_STRUCT && !options.codec) {
-    throw refused("the payload is a struct: name a CODEC of images, 'jxl' for example");
+    throw refused(
+        "the payload is a struct: name a CODEC of images, such as 'jxl' (LOSSLESS true keeps every "
+        "pixel)");
   }
   plan.codec = encoder(options);
   if (std::dynamic_pointer_cast<const ImageCodec>(plan.codec)) {

@@ -21,6 +21,7 @@ from .errors import (
     StaleReferenceError,
 )
 from .fixed import FixedRecordPack
+from .images import ImageBatch
 from .pack import PackReader, iter_payloads, read_header, read_tables
 from .variable import VariableRecordPack
 
@@ -33,6 +34,7 @@ __all__ = [
     "CodecError",
     "ContiguousRecordBatch",
     "FixedRecordPack",
+    "ImageBatch",
     "PackError",
     "PackIndexError",
     "PackNotFoundError",

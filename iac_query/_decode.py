@@ -18,6 +18,7 @@ from ._opening import PackOpener
 from ._options import OnError, checked_report, read_options
 from ._references import NO_STAMP, References, read_references
 from .errors import CodecError, PackError, RecordFailure, StaleReferenceError, row_error
+from .images import IMAGE_TYPE
 
 __all__ = ["decode"]
 
@@ -41,11 +42,13 @@ def decode(
     ``column`` names pack, row and stamp of each record; rows may repeat and come in any order.
     Returned is a pyarrow.Table with the payloads in a contiguous column ``into`` behind the others,
     which are untouched. A NULL reference gives a NULL payload; without any reference the payloads
-    are large_binary, or large_string for ``as_="text"``.
+    are large_binary, or what ``as_="text"`` and ``as_="image"`` stand for.
 
-    * ``as_``: ``"bytes"`` (large_binary), ``"text"`` (large_string), ``"vector"``
-      (fixed_size_list of the pack's dtype), ``"tensor"`` (fixed_shape_tensor) or ``"stored"`` (the
-      encoded bytes); None for what the packs' headers say: vectors of fixed packs, else bytes.
+    * ``as_``: ``"bytes"`` (large_binary; of images their pixels), ``"text"`` (large_string),
+      ``"image"`` (struct of height, width, channels, dtype and data), ``"vector"``
+      (fixed_size_list of the pack's dtype), ``"tensor"`` (fixed_shape_tensor; images must be alike)
+      or ``"stored"`` (the encoded bytes); None for what the packs' headers say: vectors of fixed
+      packs, images of image codecs, else bytes.
     * ``workers``: threads to decode with, None for as many as are useful.
     * ``on_error``: ``"raise"``; ``"null"`` gives NULL and says why in a column ``{into}_error``;
       ``"skip"`` drops the row.
@@ -244,7 +247,7 @@ def _concat(columns: list[pa.Array]) -> pa.Array:
 
 def _common_type(types: list[tuple[str, pa.DataType]], as_: Kind | None) -> pa.DataType:
     if not types:
-        return pa.large_string() if as_ == "text" else pa.large_binary()
+        return {"text": pa.large_string(), "image": IMAGE_TYPE}.get(as_ or "", pa.large_binary())
     path, first = types[0]
     for other_path, other in types[1:]:
         if other != first:
