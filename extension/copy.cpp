@@ -69,6 +69,10 @@ void check_target(duckdb_client_context context, const std::string& path) {
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw Error(Error::Kind::system, "is not a file that can be replaced").in(path);
   }
+  // Where it would lead to is not what DuckDB was asked about.
+  if (!fs::exists(status) && fs::is_symlink(fs::symlink_status(path, ignored))) {
+    throw Error(Error::Kind::system, "is a link to a file that does not exist").in(path);
+  }
   const Handle<duckdb_file_system> files(duckdb_client_context_get_file_system(context));
   const Handle<duckdb_file_open_options> options(duckdb_create_file_open_options());
   duckdb_file_open_options_set_flag(options.get(), DUCKDB_FILE_FLAG_READ, true);

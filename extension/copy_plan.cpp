@@ -191,11 +191,13 @@ std::vector<bool> slide_columns(const std::vector<Input>& inputs, const CopyOpti
   return chosen;
 }
 
-void plan_tables(CopyPlan& plan, const std::vector<Input>& inputs, const CopyOptions& options) {
+void plan_tables(CopyPlan& plan, std::vector<Input>& inputs, const CopyOptions& options) {
   const bool no_slides = options.slide_columns && options.slide_columns->empty();
   std::optional<idx_t> key;
   for (const char* name : key_names) {
-    if (!key && !no_slides) key = find(inputs, name);
+    if (key || no_slides) break;
+    key = find(inputs, name);
+    if (key) inputs[*key].name = name;  // readers know it in this spelling only
   }
   if (key && !is_integer(duckdb_get_type_id(inputs[*key].type.get()))) {
     throw refused("the column '" + inputs[*key].name + "' numbers slides, so it must be integers");
@@ -219,7 +221,7 @@ void plan_tables(CopyPlan& plan, const std::vector<Input>& inputs, const CopyOpt
 
 CopyPlan::CopyPlan(std::vector<LogicalType> types, const CopyOptions& options)
     : width(types.size()), payload_type(options.payload_type.value_or(default_payload_type)) {
-  const std::vector<Input> inputs = inputs_of(std::move(types), options, one_struct);
+  std::vector<Input> inputs = inputs_of(std::move(types), options, one_struct);
   check_names(inputs);
   const auto payload_at = find(inputs, payload_name), record_at = find(inputs, record_name);
   if (payload_at && record_at) {

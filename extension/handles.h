@@ -1,6 +1,9 @@
 // Owners of what the C API hands out, and the border that no exception crosses.
 #pragma once
 
+#include <iac/bytes.h>
+#include <iac/utf8.h>
+
 #include <exception>
 #include <new>
 #include <string>
@@ -67,6 +70,15 @@ void delete_state(void* state) {
   delete static_cast<T*>(state);
 }
 
+// Messages are text to DuckDB; paths in them need not be.
+inline std::string shown(std::string message) {
+  if (is_utf8(as_bytes(message.data(), message.size()))) return message;
+  for (char& letter : message) {
+    if (static_cast<unsigned char>(letter) > 127) letter = '?';
+  }
+  return message;
+}
+
 // Runs `body` and hands what it throws to `report` as text.
 template <class Report, class Body>
 void guarded(Report report, Body body) {
@@ -75,7 +87,7 @@ void guarded(Report report, Body body) {
   } catch (const std::bad_alloc&) {
     report("out of memory");
   } catch (const std::exception& error) {
-    report(error.what());
+    report(shown(error.what()).c_str());
   } catch (...) {
     report("unknown error");
   }

@@ -1,6 +1,7 @@
 #include "partitions.h"
 
 #include <iac/error.h>
+#include <iac/utf8.h>
 
 #include <algorithm>
 #include <charconv>
@@ -86,6 +87,11 @@ Partitions find_partitions(const std::vector<PackFile>& files) {
     }
     auto& values = partitions.values.emplace_back();
     for (const auto& [key, text] : found) {
+      if (!is_utf8(as_bytes(text.data(), text.size()))) {
+        throw Error(Error::Kind::argument,
+                    "hive_partitioning: the value of a partition is not UTF-8 text")
+            .in(file.filename);
+      }
       duckdb_type& type = partitions.types[values.size()];
       values.push_back(text == null_value ? std::nullopt : std::optional(text));
       if (!values.back() || type == DUCKDB_TYPE_VARCHAR) continue;

@@ -218,6 +218,25 @@ def test_each_combination_of_slide_columns_is_a_slide(con):
     assert found == con.sql(f"SELECT k, slide_id, patient_id FROM ({query})").fetchall()
 
 
+@pytest.mark.parametrize("name", ["Slide_Idx", "SERIES_IDX"])
+def test_the_number_of_a_slide_is_found_in_any_case(con, tmp_path: Path, name: str):
+    path = tmp_path / "x.iac"
+    con.execute(
+        f"""COPY (SELECT t FROM (
+            SELECT i // 2 AS "{name}", 's' || (i // 2) AS slide_id, 'x' AS payload
+            FROM range(6) AS r(i)) AS t) TO '{path}' (FORMAT iac)"""
+    )
+    assert con.sql(f"FROM '{path}'").columns == [name.lower(), "slide_id", "record"]
+
+
+def test_a_link_to_nothing_is_not_followed(con, tmp_path: Path):
+    link = tmp_path / "link.iac"
+    link.symlink_to(tmp_path / "folder" / "x.iac")
+    with pytest.raises(duckdb.Error, match="a link to a file that does not exist"):
+        con.execute(f"COPY (SELECT t FROM (SELECT 'x' AS payload) AS t) TO '{link}' (FORMAT iac)")
+    assert not (tmp_path / "folder").exists() and link.is_symlink()
+
+
 def test_slide_columns_are_chosen(con):
     query = "SELECT 'a' AS slide_id, i % 2 AS stain, i AS k, 'x' AS payload FROM range(4) r(i)"
     path = copy(con, query, options="LEVEL 1, SLIDE_COLUMNS ['STAIN']")

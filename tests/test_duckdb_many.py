@@ -373,6 +373,14 @@ def test_dates_that_duckdb_would_write_otherwise_stay_texts(con, tmp_path: Path)
     assert con.sql(query).fetchall() == [("2024-1-2",)]
 
 
+@pytest.mark.parametrize("folder", [b"k=%FF", b"k=%c3(", b"k=\xff"])
+def test_a_hive_value_that_is_no_text_is_an_error(con, tmp_path: Path, folder: bytes):
+    os.mkdir(os.path.join(os.fsencode(tmp_path), folder))
+    write_pack(tmp_path / os.fsdecode(folder) / "x.iac", [b"a"])
+    with pytest.raises(duckdb.Error, match="not UTF-8"):
+        con.sql(f"FROM iac_scan('{tmp_path}/*/x.iac', hive_partitioning := true)")
+
+
 def test_hive_columns_beside_those_of_the_packs(con, tmp_path: Path):
     write(tmp_path / "N=9" / "k=1" / "x.iac", n=["own"], m=[2])
     query = f"FROM iac_scan('{tmp_path}/**/*.iac', hive_partitioning := true, filename := true)"
