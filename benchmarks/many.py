@@ -6,7 +6,7 @@ The 3,000 are smaller in sum; they are compared with nothing, and their time is 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 import iac_query
 
 from ._measure import interleaved, print_table
-from .scan import make_index
+from .scan import answer, make_index
 
 ROWS = 3_000_000
 TINY_PACKS = 3_000
@@ -52,16 +52,10 @@ def main(rows: int = ROWS, rounds: int = 9) -> None:
             with iac_query.connect(threads=threads) as con:
                 lines = []
                 for name, query in QUERIES.items():
-
-                    def run(path: Path, query: str = query) -> list[tuple[object, ...]]:
-                        return con.execute(query.format(f"'{path}'")).fetchall()
-
-                    if len({str(run(path)) for path in packs.values()}) > 1:
+                    runs = {str(n): partial(answer, con, query, path) for n, path in packs.items()}
+                    if len({str(run()) for run in runs.values()}) > 1:
                         raise AssertionError(f"{name}: the packs give different results")
-                    runs: dict[str, Callable[[], object]] = {
-                        str(n): lambda run=run, path=path: run(path) for n, path in packs.items()
-                    }
-                    runs["tiny"] = lambda run=run: run(tiny)
+                    runs["tiny"] = partial(answer, con, query, tiny)
                     times = interleaved(runs, rounds)
                     lines.append(
                         [

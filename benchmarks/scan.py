@@ -6,9 +6,10 @@ Rows are in random order, so that Parquet's statistics cannot answer.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -56,6 +57,11 @@ def write(folder: Path, rows: int) -> tuple[Path, Path]:
     return pack, parquet
 
 
+def answer(con: duckdb.DuckDBPyConnection, query: str, path: Path) -> list[tuple[object, ...]]:
+    """What a query says of a file, or of those that a pattern names."""
+    return con.execute(query.format(f"'{path}'")).fetchall()
+
+
 def main(rows: int = ROWS, rounds: int = 9) -> None:
     with tempfile.TemporaryDirectory() as folder:
         pack, parquet = write(Path(folder), rows)
@@ -63,16 +69,12 @@ def main(rows: int = ROWS, rounds: int = 9) -> None:
             with iac_query.connect(threads=threads) as con:
                 lines = []
                 for name, query in QUERIES.items():
-
-                    def run(path: Path, query: str = query) -> list[tuple[object, ...]]:
-                        return con.execute(query.format(f"'{path}'")).fetchall()
-
-                    if run(pack) != run(parquet):
-                        raise AssertionError(f"{name}: pack and Parquet give different results")
-                    runs: dict[str, Callable[[], object]] = {
-                        "pack": lambda run=run: run(pack),
-                        "parquet": lambda run=run: run(parquet),
+                    runs = {
+                        "pack": partial(answer, con, query, pack),
+                        "parquet": partial(answer, con, query, parquet),
                     }
+                    if runs["pack"]() != runs["parquet"]():
+                        raise AssertionError(f"{name}: pack and Parquet give different results")
                     times = interleaved(runs, rounds)
                     lines.append(
                         [

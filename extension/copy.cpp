@@ -73,17 +73,7 @@ void check_target(duckdb_client_context context, const std::string& path) {
   if (!fs::exists(status) && fs::is_symlink(fs::symlink_status(path, ignored))) {
     throw Error(Error::Kind::system, "is a link to a file that does not exist").in(path);
   }
-  const Handle<duckdb_file_system> files(duckdb_client_context_get_file_system(context));
-  const Handle<duckdb_file_open_options> options(duckdb_create_file_open_options());
-  duckdb_file_open_options_set_flag(options.get(), DUCKDB_FILE_FLAG_READ, true);
-  Handle<duckdb_file_handle> file;
-  if (duckdb_file_system_open(files.get(), path.c_str(), options.get(), file.out()) !=
-      DuckDBSuccess) {
-    const Handle<duckdb_error_data> error(duckdb_file_system_error_data(files.get()));
-    if (duckdb_error_data_error_type(error.get()) == DUCKDB_ERROR_PERMISSION) {
-      throw Error(Error::Kind::system, duckdb_error_data_message(error.get()));
-    }
-  }
+  check_allowed(context, path);
   if (!fs::is_directory(fs::path(path).parent_path(), ignored)) {
     throw Error(Error::Kind::system, "cannot write: its folder does not exist").in(path);
   }
@@ -94,7 +84,7 @@ void init(duckdb_copy_function_global_init_info info) {
       *static_cast<const CopyPlan*>(duckdb_copy_function_global_init_get_bind_data(info));
   const ClientContext context(duckdb_copy_function_global_init_get_client_context(info));
   const std::string given = duckdb_copy_function_global_init_get_file_path(info);
-  if (given.find("://") != std::string::npos) {
+  if (is_url(given)) {
     throw Error(Error::Kind::argument, "packs can be written to local files only").in(given);
   }
   const std::string path = pack_path(context.get(), given);

@@ -18,9 +18,7 @@ Error unsupported(const std::string& type, const std::string& advice) {
   return {Error::Kind::argument, "a pack cannot hold values of type " + type + ", " + advice};
 }
 
-StoredType plain(duckdb_type id, ArrowType type, StoredType::Append* append, size_t width,
-                 ArrowSchema& field) {
-  require(ArrowSchemaSetType(&field, type));
+StoredType appended_by(StoredType::Append* append, duckdb_type id, size_t width = 0) {
   StoredType stored;
   stored.id = id;
   stored.append = append;
@@ -28,14 +26,16 @@ StoredType plain(duckdb_type id, ArrowType type, StoredType::Append* append, siz
   return stored;
 }
 
+StoredType plain(duckdb_type id, ArrowType type, StoredType::Append* append, size_t width,
+                 ArrowSchema& field) {
+  require(ArrowSchemaSetType(&field, type));
+  return appended_by(append, id, width);
+}
+
 StoredType timed(duckdb_type id, ArrowType type, ArrowTimeUnit unit, StoredType::Append* append,
                  ArrowSchema& field, const char* zone = nullptr) {
   require(ArrowSchemaSetTypeDateTime(&field, type, unit, zone));
-  StoredType stored;
-  stored.id = id;
-  stored.append = append;
-  stored.width = sizeof(int64_t);
-  return stored;
+  return appended_by(append, id, sizeof(int64_t));
 }
 
 size_t width_of(duckdb_type id) {
@@ -61,11 +61,7 @@ StoredType decimal(duckdb_logical_type logical, ArrowSchema& field, StoredType::
   const int width = is_decimal ? duckdb_decimal_width(logical) : 38;
   const int scale = is_decimal ? duckdb_decimal_scale(logical) : 0;
   require(ArrowSchemaSetTypeDecimal(&field, NANOARROW_TYPE_DECIMAL128, width, scale));
-  StoredType stored;
-  stored.id = id;
-  stored.append = append;
-  stored.width = is_decimal ? width_of(duckdb_decimal_internal_type(logical)) : 16;
-  return stored;
+  return appended_by(append, id, is_decimal ? width_of(duckdb_decimal_internal_type(logical)) : 16);
 }
 
 StoredType enumeration(duckdb_logical_type logical, ArrowSchema& field) {
@@ -84,9 +80,7 @@ StoredType list(const LogicalType& child, ArrowSchema& field, int depth) {
 }
 
 StoredType array(duckdb_logical_type logical, ArrowSchema& field, int depth) {
-  StoredType stored;
-  stored.id = DUCKDB_TYPE_ARRAY;
-  stored.append = append_array;
+  StoredType stored = appended_by(append_array, DUCKDB_TYPE_ARRAY);
   stored.size = duckdb_array_type_array_size(logical);
   require(ArrowSchemaSetTypeFixedSize(&field, NANOARROW_TYPE_FIXED_SIZE_LIST,
                                       static_cast<int32_t>(stored.size)));
@@ -95,26 +89,30 @@ StoredType array(duckdb_logical_type logical, ArrowSchema& field, int depth) {
   return stored;
 }
 
+// The children that a struct or a union has by name; `type_at` and `name_at` are its functions.
+void add_named(StoredType& stored, duckdb_logical_type logical, ArrowSchema& field, int depth,
+               duckdb_logical_type (*type_at)(duckdb_logical_type, idx_t),
+               char* (*name_at)(duckdb_logical_type, idx_t)) {
+  for (int64_t i = 0; i < field.n_children; ++i) {
+    const auto at = static_cast<idx_t>(i);
+    const LogicalType child(type_at(logical, at));
+    stored.children.push_back(stored_type(child.get(), *field.children[i], depth));
+    require(ArrowSchemaSetName(field.children[i], take_text(name_at(logical, at)).c_str()));
+  }
+}
+
 StoredType structure(duckdb_logical_type logical, ArrowSchema& field, int depth) {
-  StoredType stored;
-  stored.id = DUCKDB_TYPE_STRUCT;
-  stored.append = append_struct;
+  StoredType stored = appended_by(append_struct, DUCKDB_TYPE_STRUCT);
   const idx_t count = duckdb_struct_type_child_count(logical);
   require(ArrowSchemaSetTypeStruct(&field, static_cast<int64_t>(count)));
-  for (idx_t i = 0; i < count; ++i) {
-    const LogicalType child(duckdb_struct_type_child_type(logical, i));
-    stored.children.push_back(stored_type(child.get(), *field.children[i], depth));
-    const std::string name = take_text(duckdb_struct_type_child_name(logical, i));
-    require(ArrowSchemaSetName(field.children[i], name.c_str()));
-  }
+  add_named(stored, logical, field, depth, duckdb_struct_type_child_type,
+            duckdb_struct_type_child_name);
   return stored;
 }
 
 StoredType map(duckdb_logical_type logical, ArrowSchema& field, int depth) {
   StoredType stored = plain(DUCKDB_TYPE_MAP, NANOARROW_TYPE_MAP, append_list, 0, field);
-  StoredType entries;
-  entries.id = DUCKDB_TYPE_STRUCT;
-  entries.append = append_struct;
+  StoredType entries = appended_by(append_struct, DUCKDB_TYPE_STRUCT);
   const LogicalType key(duckdb_map_type_key_type(logical)),
       value(duckdb_map_type_value_type(logical));
   ArrowSchema& fields = *field.children[0];
@@ -125,19 +123,13 @@ StoredType map(duckdb_logical_type logical, ArrowSchema& field, int depth) {
 }
 
 StoredType union_of(duckdb_logical_type logical, ArrowSchema& field, int depth) {
-  StoredType stored;
-  stored.id = DUCKDB_TYPE_UNION;
-  stored.append = append_union;
+  StoredType stored = appended_by(append_union, DUCKDB_TYPE_UNION);
   const idx_t count = duckdb_union_type_member_count(logical);
   if (count > max_members) throw unsupported("UNION with more than 127 members", "use a STRUCT");
   require(
       ArrowSchemaSetTypeUnion(&field, NANOARROW_TYPE_SPARSE_UNION, static_cast<int64_t>(count)));
-  for (idx_t i = 0; i < count; ++i) {
-    const LogicalType member(duckdb_union_type_member_type(logical, i));
-    stored.children.push_back(stored_type(member.get(), *field.children[i], depth));
-    const std::string name = take_text(duckdb_union_type_member_name(logical, i));
-    require(ArrowSchemaSetName(field.children[i], name.c_str()));
-  }
+  add_named(stored, logical, field, depth, duckdb_union_type_member_type,
+            duckdb_union_type_member_name);
   return stored;
 }
 

@@ -73,7 +73,7 @@ std::vector<PackFile> pack_files(duckdb_client_context context, duckdb_value arg
     }
     const std::string named = expand_home(context, text);
     if (is_glob(named)) {
-      check_pattern(context, named);
+      check_allowed(context, named);
       std::error_code ignored;
       if (!fs::exists(fs::symlink_status(named, ignored))) {
         add_matches(context, named, files);

@@ -143,16 +143,15 @@ std::string pack_path(duckdb_client_context context, const std::string& path) {
   return normal_path(fs::absolute(expand_home(context, path)));
 }
 
-// As DuckDB does it for its own readers: the pattern itself is taken for a file.
-void check_pattern(duckdb_client_context context, const std::string& pattern) {
-  const auto error = try_open(context, pattern);
+void check_allowed(duckdb_client_context context, const std::string& path) {
+  const auto error = try_open(context, path);
   if (error && duckdb_error_data_error_type(error.get()) == DUCKDB_ERROR_PERMISSION) {
     throw refused(error);
   }
 }
 
 void check_folder(duckdb_client_context context, const std::string& folder) {
-  check_pattern(context, fs::path(folder) / "*");
+  check_allowed(context, fs::path(folder) / "*");
 }
 
 std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,

@@ -22,9 +22,9 @@ std::string expand_home(duckdb_client_context context, const std::string& path);
 // Without `.` and `a/..`, unless that is another file because `a` is a symbolic link.
 std::string normal_path(const std::string& path);
 
-// Throws Error when the settings of DuckDB forbid to look for files by this pattern, or to look
-// into this folder.
-void check_pattern(duckdb_client_context context, const std::string& pattern);
+// Throws Error when the settings of DuckDB forbid to open this path, where there need be no file,
+// or to look into this folder. A pattern is taken for a path, as DuckDB's own readers do it.
+void check_allowed(duckdb_client_context context, const std::string& path);
 void check_folder(duckdb_client_context context, const std::string& folder);
 
 // The pack now at an absolute path. DuckDB opens the file first, so that its settings for access

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from . import _native
 from ._tensors import fixed_size_lists, tensors
+from .batch import unpacked
 from .codec import is_registered
 from .errors import CodecError
 from .fixed import fixed_shape
@@ -112,9 +113,6 @@ def _values(batch: _native.Batch, size: int, dtype: npt.DTypeLike) -> npt.NDArra
     values = np.frombuffer(batch.data, dtype=dtype)
     if batch.validity is None:
         return values
-    present = np.unpackbits(
-        np.frombuffer(batch.validity, np.uint8), count=batch.count, bitorder="little"
-    ).astype(bool)
     spread = np.zeros((batch.count, size), dtype=dtype)
-    spread[present] = values.reshape(-1, size)
+    spread[unpacked(batch.validity, batch.count)] = values.reshape(-1, size)
     return spread.reshape(-1)

@@ -101,8 +101,7 @@ class ContiguousRecordBatch:
         """A bool for each record: whether it is there."""
         if self._validity is None:
             return np.ones(self.record_count, dtype=bool)
-        bits = np.frombuffer(self._validity, dtype=np.uint8)
-        return np.unpackbits(bits, count=self.record_count, bitorder="little").astype(bool)
+        return unpacked(self._validity, self.record_count)
 
     def view(self, index: int) -> memoryview | None:
         """One record as a read-only memoryview; None when it is missing."""
@@ -147,6 +146,12 @@ class ContiguousRecordBatch:
     def __repr__(self) -> str:
         missing = f", {len(self.errors)} failed" if self.errors else ""
         return f"<ContiguousRecordBatch of {len(self)} records, {len(self._data):,} bytes{missing}>"
+
+
+def unpacked(validity: bytes, count: int) -> npt.NDArray[np.bool_]:
+    """An Arrow bitmap as a bool for each record."""
+    bits = np.frombuffer(validity, dtype=np.uint8)
+    return np.unpackbits(bits, count=count, bitorder="little").astype(bool)
 
 
 def _unpickle(
