@@ -1,0 +1,1 @@
+"""Schemas of medical records over packs: builders and readers, a module a schema."""
