@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import iac_query as iac
 
@@ -143,6 +144,11 @@ def assemble(
     return path
 
 
+def ten_bytes(folder: Path, index: pa.Table | bytes, data: bytes = b"abcdefghij", **fields) -> Path:
+    """A pack of this index over ten bytes of data."""
+    return assemble(folder / "x.iac", index, data, **fields)
+
+
 def layout_index(offsets: Any, lengths: Any, crc32s: Any = None, **columns: Any) -> pa.Table:
     """An index table whose layout columns are as given: lists get the usual types."""
 
@@ -191,3 +197,33 @@ def build(path: Path, *, index=None, payloads=None, header=None, **options) -> P
         **options,
     )
     return path
+
+
+def refuses(path, message: str | None = None) -> None:
+    """Opening is a PackError that names the file."""
+    with pytest.raises(iac.PackError, match=message) as raised:
+        iac.PackReader(path)
+    assert str(raised.value).startswith(f"{path}: ")
+    assert raised.value.pack == str(path)
+
+
+def reads(path, payloads=None) -> None:
+    """The pack reads as if nothing were wrong."""
+    payloads = payloads_of(10) if payloads is None else payloads
+    with iac.PackReader(path) as reader:
+        assert reader.read_payloads(range(len(reader))) == payloads
+        assert reader.index_table.num_rows == len(payloads)
+        assert reader.slide_table.num_rows == 1
+
+
+#: Something of all that a header can hold.
+EVERY_HEADER_VALUE = {
+    "payload_type": "raw_bytes",
+    "codec": "none",
+    "text": 'é "quoted" \\ \n\t\x01\x7f\u2028 日本 🩺',
+    "nested": {"z": [1, [], {}, None, True, False], "a": {"b": [{"c": -1}]}},
+    "numbers": [0, -1, 2**64 - 1, -(2**63), 1.5, 0.1, 1e16, 1e-5, -0.0, 123456.789, 1e300],
+    "Zed": 1,
+    "ä": 2,
+    "": "an empty key",
+}
