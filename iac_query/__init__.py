@@ -1,7 +1,9 @@
 """Query ``.iac`` packs with SQL, Polars and Arrow, and decode just the rows that were picked."""
 
 from ._decode import decode
+from ._iter_decode import iter_decode
 from ._native import FORMAT_VERSION, HEADER_BYTES, MAGIC, __version__
+from ._write_pack import write_pack
 from .batch import ContiguousRecordBatch
 from .build import (
     build_pack,
@@ -49,8 +51,10 @@ __all__ = [
     "build_pack_streaming",
     "connect",
     "decode",
+    "iter_decode",
     "iter_payloads",
     "load",
     "read_header",
     "read_tables",
+    "write_pack",
 ]

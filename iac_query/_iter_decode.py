@@ -47,8 +47,7 @@ def iter_decode(
 
     A stream, such as a pyarrow.RecordBatchReader, is read no further than the batches that are
     decoded, by the thread that iterates; of DuckDB the whole result is fetched first, without its
-    payloads. Batches are of the kind that ``decode`` gives and hold the rows in their order; none is
-    empty.
+    payloads. Batches are of the kind that ``decode`` gives, in the order of the rows, none empty.
 
     * ``batch_rows``: rows of a batch, but for the last one.
     * ``batch_bytes``: most payload bytes of a batch, decoded; 64 MiB where ``batch_rows`` is not

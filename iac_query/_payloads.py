@@ -65,6 +65,15 @@ def records(column: pa.ChunkedArray) -> list[memoryview]:
     return found
 
 
+def joined_bytes(chunk: pa.Array) -> memoryview:
+    """The bytes of all values of a large_binary array without nulls, which lie in one piece."""
+    _, offsets, data = chunk.buffers()
+    if len(chunk) == 0 or data is None:
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, np.int64)
+    return memoryview(data)[ends[chunk.offset] : ends[chunk.offset + len(chunk)]]
+
+
 def images(column: pa.ChunkedArray) -> list[npt.NDArray[Any]]:
     """Each value as an array (height, width[, channels]).
 
@@ -109,3 +118,10 @@ def arrays(chunk: pa.Array) -> npt.NDArray[Any]:
     if values.null_count:
         raise ValueError("a vector has a NULL in it")
     return values.to_numpy(zero_copy_only=False).reshape(len(chunk), *shape)
+
+
+def matrix_bytes(chunk: pa.Array) -> npt.NDArray[np.uint8]:
+    """Vectors as the little-endian bytes of a matrix, row by row. Errors as :func:`arrays`."""
+    values = arrays(chunk)
+    values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return values.reshape(-1).view(np.uint8)

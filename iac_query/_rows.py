@@ -209,7 +209,8 @@ def kept_rows(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
 
 def _nested_lists(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Tensors as lists of lists over the same memory, which is what Polars calls an Array of a
-    shape; other columns as they are."""
+    shape; other columns as they are.
+    """
     if not isinstance(values.type, pa.FixedShapeTensorType):
         return values
     chunks = [_nested_list(chunk.storage, values.type.shape) for chunk in values.chunks]

@@ -89,7 +89,8 @@ def write_records(
     overwrite: bool = False,
 ) -> None:
     """:func:`build_pack_streaming` of payloads that come in lists, behind ``prefix``, bytes at the
-    start of the data segment that belong to no record."""
+    start of the data segment that belong to no record.
+    """
     index_table = _with_layout(_table(index_table, "index_table"))
 
     def fill(writer: _native.Writer) -> pa.Table:
@@ -135,9 +136,7 @@ def build_pack_data_segment(
 
     Errors as :func:`build_pack`.
     """
-    write_data(
-        output_path, header_json, slide_table, index_table, [data], overwrite=overwrite
-    )
+    write_data(output_path, header_json, slide_table, index_table, [data], overwrite=overwrite)
 
 
 def build_pack_data_segment_from_file(
@@ -261,16 +260,23 @@ def build_fixed(
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     header = {
         "payload_type": payload_type,
-        "codec": Codec.NONE,
-        "feature_dim": array.shape[1],
-        "dtype": array.dtype.name,
-        "feature_record_bytes": array.shape[1] * array.dtype.itemsize,
+        **matrix_header(array.shape[1], array.dtype),
         **(extra_header or {}),
     }
     data = array.reshape(-1).view(np.uint8)
     build_pack_data_segment(
         output_path, header, slide_table, index_table, data, overwrite=overwrite
     )
+
+
+def matrix_header(dim: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """What the header of a pack says of a matrix with ``dim`` values in a row."""
+    return {
+        "codec": Codec.NONE,
+        "feature_dim": dim,
+        "dtype": dtype.name,
+        "feature_record_bytes": dim * dtype.itemsize,
+    }
 
 
 def _write(

@@ -1,0 +1,443 @@
+"""Writing the rows of a query as a pack."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from tqdm import tqdm
+
+from . import _adapter_packs as adapters
+from . import _native, _payloads
+from ._iter_decode import iter_decode
+from ._kinds import Kind
+from ._opening import PackOpener
+from ._options import PathLike, checked_report, read_options
+from ._references import References, read_references
+from ._resolve import Resolver
+from ._rows import kept_rows, whole
+from ._slides import SLIDE_NAMES, key_name, part_slides
+from ._stored_codecs import CODEC_ID, StoredCodecs
+from ._tables import normalised
+from .build import encoded_blocks, matrix_header, write_data, write_records
+from .codec import Codec, ImageCodec
+from .errors import RecordFailure
+from .fixed import fixed_shape
+
+__all__ = ["write_pack"]
+
+#: Of packs that say no other, as of COPY.
+_PAYLOAD_TYPE = "records"
+_CODEC = "zstd"
+
+#: Stored bytes copied, and payloads encoded, at a time.
+_COPY_BYTES = 16 << 20
+_ENCODE_ROWS = 4096
+
+_LAYOUT_COLUMNS = ("offset", "length", "crc32")
+#: Fields of a header that follow from what is written.
+_LAYOUT_FIELDS = {"format", "version", "header_bytes", "num_slides", "num_records"} | {
+    f"{part}_{field}"
+    for part in ("slide_table", "index_table", "data")
+    for field in ("offset", "length")
+}
+_CODEC_FIELDS = {"codec", "codec_params", "record_codecs"}
+_MATRIX_FIELDS = {"feature_dim", "dtype", "feature_record_bytes"}
+
+
+def write_pack(
+    result: Any,
+    path: PathLike,
+    codec: Codec | str | None = None,
+    overwrite: bool = False,
+    *,
+    column: str = "record",
+    payload: str = "payload",
+    slide_columns: Sequence[str] | None = None,
+    payload_type: str | None = None,
+    extra_header: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    on_error: str = "raise",
+    verify: bool = True,
+    report: list[RecordFailure] | None = None,
+    packs: Iterable[PathLike] | None = None,
+    storage: Any = None,
+    progress: bool | None = None,
+) -> None:
+    """Writes the rows of a query as a pack, in their order.
+
+    ``result`` is what :func:`decode` takes. The column ``column`` refers to records, which are
+    copied as they are stored, or the column ``payload`` has what is to be encoded; one of the two.
+    All other columns become the tables.
+
+    Copied records keep their codecs, each its own where they differ (then the header says
+    ``record_codecs`` and the index ``codec_id``); rows of matrices of one dtype and length become
+    a matrix pack. With ``codec`` they are decoded and encoded anew, but for those that are stored
+    just so. The header is that of the packs referred to, as far as they agree. A cohort out of an
+    adapter's packs stays such a pack, or the ValueError says why not and what to do.
+
+    Payloads are bytes or text (``codec`` None is ``"zstd"``), images as ``decode`` gives them
+    (which need a codec of images), or vectors (a matrix pack).
+
+    * ``codec``: a :class:`Codec` or its name.
+    * ``overwrite``: replace a file that is there.
+    * ``slide_columns``: columns of the slide table, which has one row for each slide used; None for
+      slide_id, patient_id, specimen_id, study_uid and series_uid and what else the packs referred
+      to have there; [] for no slides. ``slide_idx``, else ``series_idx``, numbers the slides; where
+      several packs use one number for different slides they are numbered anew.
+    * ``payload_type``, ``extra_header``: fields of the header that go over the others.
+    * ``on_error``: ``"raise"``, or ``"skip"`` to leave out records that cannot be had, which reads
+      all of them once more beforehand. ``report`` collects them.
+    * ``workers``, ``verify``, ``packs``, ``storage``: as :func:`decode`.
+    * ``progress``: show a bar; None for where there is a terminal.
+
+    In memory are the tables, and some 100 MB of records (or one, where it is larger). The pack
+    appears whole or not at all; after an error or an interrupt an old file is as it was.
+
+    Raises FileExistsError; the errors of ``decode`` for records; ValueError for a NULL among
+    references or payloads and for tables, headers and codecs that do not go together; KeyError
+    without either column; OSError when the file cannot be written.
+    """
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f"on_error is {on_error!r}, expected 'raise' or 'skip'")
+    read_options(True, workers, verify, on_error)
+    checked_report(report)
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, "there is a file, pass overwrite=True", os.fspath(path))
+    if isinstance(codec, str):
+        codec = Codec.create(codec)
+    table = whole(result).table()
+    table = _checked_columns(table, column, payload)
+    reading = {"workers": workers, "verify": verify, "storage": storage}
+    reading["packs"] = packs if packs is None or isinstance(packs, PathLike) else list(packs)
+    job = _Job(path, overwrite, slide_columns, payload_type, dict(extra_header or {}), progress)
+    if payload in table.column_names:
+        _encode(job, table, payload, codec, workers)
+        return
+    if on_error == "skip":
+        table = _without_failures(table, column, codec, reading, report)
+    _copy(job, table, column, codec, reading)
+
+
+def _checked_columns(table: pa.Table, column: str, payload: str) -> pa.Table:
+    """Without layout columns of an index table, which are made anew."""
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}")
+    if column in names and payload in names:
+        raise ValueError(
+            f"there is {column!r}, records to be copied, and {payload!r}, to be encoded: leave one "
+            "of them out"
+        )
+    if column not in names and payload not in names:
+        raise KeyError(f"no column {column!r} and no {payload!r}, there are {names}")
+    layout = [name for name in _LAYOUT_COLUMNS if name in names]
+    if len(layout) == len(_LAYOUT_COLUMNS):
+        return table.drop_columns(layout)
+    return table
+
+
+@dataclass
+class _Job:
+    """What is to be written, and where."""
+
+    path: PathLike
+    overwrite: bool
+    slide_columns: Sequence[str] | None
+    payload_type: str | None
+    extra_header: dict[str, Any]
+    progress: bool | None
+
+    def tables(
+        self,
+        table: pa.Table,
+        header: dict[str, Any],
+        slide_names: Iterable[str] = (),
+        source: npt.NDArray[np.int64] | None = None,
+    ) -> tuple[pa.Table, pa.Table]:
+        """The slide and the index table of a pack with that header."""
+        payload_type = str(header["payload_type"])
+        table = normalised(table)
+        chosen = self.slide_columns
+        placeholders = adapters.placeholder_columns(payload_type)
+        if placeholders is not None:
+            chosen = []
+            table = table.drop_columns([n for n in placeholders if n in table.column_names])
+        elif chosen is None:
+            known = {*SLIDE_NAMES, *slide_names}
+            chosen = [name for name in table.column_names if name in known]
+        chosen = self._checked_slide_columns(chosen, table.column_names)
+        slides, index = part_slides(table, chosen, source)
+        return adapters.conform(payload_type, header, slides, index)
+
+    @staticmethod
+    def _checked_slide_columns(chosen: Sequence[str], names: list[str]) -> list[str]:
+        if isinstance(chosen, str):
+            raise TypeError(f"slide_columns is {chosen!r}, expected a list of names")
+        for name in chosen:
+            if name not in names:
+                raise ValueError(f"slide_columns names {name!r}, which is no column")
+        return [name for name in dict.fromkeys(chosen) if name != key_name(names)]
+
+    def header(self, *parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of a header, later ones over those before, the caller's over all."""
+        header: dict[str, Any] = {"payload_type": _PAYLOAD_TYPE}
+        for part in parts:
+            header.update(part)
+        if self.payload_type is not None:
+            header["payload_type"] = self.payload_type
+        return {**header, **self.extra_header}
+
+    def shown(self, blocks: Iterable[Any], records: int) -> Iterator[Any]:
+        """The blocks, with a bar that says how many records are done."""
+        disable = None if self.progress is None else not self.progress
+        with tqdm(total=records, unit=" records", disable=disable, desc="write_pack") as bar:
+            for block in blocks:
+                yield block
+                bar.update(len(block))
+
+
+# Payloads
+
+
+def _encode(
+    job: _Job, table: pa.Table, payload: str, codec: Codec | None, workers: int | None
+) -> None:
+    column = table[payload]
+    if column.null_count:
+        row = column.is_null().index(True).as_py()
+        raise ValueError(f"row {row}: the {payload} is NULL, every row must have one")
+    table = table.drop_columns([payload])
+    images = _payloads.is_images(column.type)
+    if len(_payloads.shape_of(column.type)) == 1 and (codec is None or codec.name == Codec.NONE):
+        _write_matrix(job, table, column)
+        return
+    if not images and not _payloads.is_bytes(column.type):
+        raise TypeError(f"payloads are {column.type}, expected bytes, text, images or vectors")
+    if images and codec is None:
+        raise ValueError("payloads are images: name a codec of images, such as 'jpeg2000'")
+    codec = codec or Codec.create(_CODEC)
+    _check_kind(codec, images, "payloads")
+    objects = _payloads.images if images else _payloads.records
+    starts = range(0, len(column), _ENCODE_ROWS)
+    parts = (objects(column.slice(start, _ENCODE_ROWS)) for start in starts)
+    blocks = _encoded(codec, parts, workers)
+    header = job.header(_codec_header(codec))
+    slides, index = job.tables(table, header)
+    shown = job.shown(blocks, table.num_rows)
+    write_records(job.path, header, slides, index, shown, overwrite=job.overwrite)
+
+
+def _write_matrix(job: _Job, table: pa.Table, column: pa.ChunkedArray) -> None:
+    (dim,) = _payloads.shape_of(column.type)
+    dtype = np.dtype(_payloads.value_type(column.type).to_pandas_dtype())
+    header = job.header(matrix_header(dim, dtype))
+    slides, index = job.tables(table, header)
+    chunks = (_payloads.matrix_bytes(chunk) for chunk in column.chunks)
+    write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
+
+
+def _encoded(
+    codec: Codec, parts: Iterable[Sequence[Any]], workers: int | None
+) -> Iterator[list[bytes]]:
+    for part in parts:
+        yield from encoded_blocks(codec, part, workers)
+
+
+def _codec_header(codec: Codec) -> dict[str, Any]:
+    params = dict(codec.parameters())
+    return {"codec": codec.name, **({"codec_params": params} if params else {})}
+
+
+def _check_kind(codec: Codec, images: bool, what: str) -> None:
+    """Raises ValueError where a built-in codec does not encode such payloads."""
+    if not hasattr(codec, "_native") or isinstance(codec, ImageCodec) == images:
+        return
+    kinds = ("images", "bytes") if images else ("bytes", "images")
+    raise ValueError(f"{what} are {kinds[0]}, codec {codec.name!r} is one of {kinds[1]}")
+
+
+# References
+
+
+def _without_failures(
+    table: pa.Table,
+    column: str,
+    codec: Codec | None,
+    reading: dict[str, Any],
+    report: list[RecordFailure] | None,
+) -> pa.Table:
+    """The rows whose records can be had: all are read once, since the number of rows must be known
+    before the first is written.
+    """
+    failures: list[RecordFailure] = []
+    as_ = "stored" if codec is None else None
+    rows = table.select([column])
+    options = {**reading, "on_error": "skip", "report": failures, "prefetch": 0}
+    for _ in _read(rows, as_, options):
+        pass
+    if report is not None:
+        report.extend(failures)
+    kept = np.ones(table.num_rows, dtype=bool)
+    kept[[failure.position for failure in failures]] = False
+    return kept_rows(table, kept)
+
+
+class _Sources:
+    """The packs that records are copied from."""
+
+    def __init__(self, references: References, opener: PackOpener) -> None:
+        missing = np.flatnonzero(references.pack < 0)
+        if len(missing):
+            raise ValueError(f"row {missing[0]}: the record is NULL, every row must have one")
+        self.source = references.pack
+        self.packs: list[_native.Pack] = []
+        self.headers: list[dict[str, Any]] = []
+        self.codecs = StoredCodecs(len(references))
+        self.images = np.zeros(len(references), dtype=bool)
+        self.have_codec_ids = False
+        for pack, positions in Resolver(references, opener, "raise").packs():
+            rows = references.row[positions]
+            pack.locate(rows)  # raises for a row that is not there
+            header = json.loads(pack.header_json)
+            self.packs.append(pack)
+            self.headers.append(header)
+            self.images[positions] = pack.decodes_to_images
+            self.have_codec_ids |= "record_codecs" in header
+            if pack.kind == "variable":
+                self.codecs.add(pack, header, rows, positions)
+
+    @property
+    def matrices(self) -> bool:
+        """Whether all packs are matrices. Raises ValueError where only some are."""
+        kinds = {pack.kind: pack.path for pack in self.packs}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"{kinds['fixed']} is a matrix, {kinds['variable']} has records of any length: "
+                "write them apart"
+            )
+        return "fixed" in kinds
+
+    def shape(self) -> tuple[int, np.dtype[Any]]:
+        """Length and dtype of all matrices' rows. Raises ValueError where they differ."""
+        shapes = {
+            fixed_shape(header, pack.path): pack.path
+            for pack, header in zip(self.packs, self.headers, strict=True)
+        }
+        if len(shapes) > 1:
+            (one, first), (two, second) = list(shapes.items())[:2]
+            raise ValueError(
+                f"rows of {first} are {one[0]} {one[1].name}, those of {second} {two[0]} "
+                f"{two[1].name}: write them apart"
+            )
+        return next(iter(shapes))
+
+    def header(self) -> dict[str, Any]:
+        """What all headers say alike, but for what follows from what is written."""
+        if not self.headers:
+            return {}
+        first, *others = self.headers
+        made = _LAYOUT_FIELDS | _CODEC_FIELDS | _MATRIX_FIELDS
+        kinds = {json.dumps(header.get("payload_type")) for header in self.headers}
+        if len(kinds) > 1:
+            return {}
+        return {
+            name: value
+            for name, value in first.items()
+            if name not in made and all(name in other and other[name] == value for other in others)
+        }
+
+    def slide_names(self) -> set[str]:
+        """Columns of slide tables that no index table has."""
+        slides, index = set(), set()
+        for pack in self.packs:
+            slides.update(_names(pack, "slide"))
+            index.update(_names(pack, "index"))
+        return slides - index
+
+
+def _names(pack: _native.Pack, table: str) -> list[str]:
+    reader = pa.RecordBatchReader._import_from_c_capsule(pack.table(table, None))
+    try:
+        return reader.schema.names
+    finally:
+        reader.close()
+
+
+def _copy(
+    job: _Job, table: pa.Table, column: str, codec: Codec | None, reading: dict[str, Any]
+) -> None:
+    references = read_references(table[column])
+    sources = _Sources(references, PackOpener(reading["packs"], reading["storage"]))
+    records, table = table.select([column]), table.drop_columns([column])
+    kept = sources.header()
+    if adapters.is_known(kept.get("payload_type")) and job.payload_type is not None:
+        # Of an adapter's pack that becomes one of none nothing holds.
+        kept = {} if job.payload_type != kept["payload_type"] else kept
+    slide_names = sources.slide_names()
+    if sources.matrices:
+        if codec is not None and codec.name != Codec.NONE:
+            raise ValueError(f"rows of matrices have no codec, codec is {codec.name!r}")
+        header = job.header(kept, matrix_header(*sources.shape()))
+        slides, index = job.tables(table, header, slide_names, sources.source)
+        shown = job.shown(_stored(records, reading), table.num_rows)
+        chunks = (_payloads.joined_bytes(chunk) for part in shown for chunk in part.chunks)
+        write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
+        return
+    if CODEC_ID in table.column_names and sources.have_codec_ids:
+        table = table.drop_columns([CODEC_ID])  # it is of those packs
+    ids = None
+    if codec is None:
+        coding, ids = sources.codecs.header()
+        blocks = map(_payloads.records, _stored(records, reading))
+    else:
+        coding = _codec_header(codec)
+        blocks = _transcoded(records, codec, sources, reading)
+    header = job.header(kept, coding)
+    if ids is not None:
+        table = table.append_column(CODEC_ID, pa.array(ids, pa.uint8()))
+    slides, index = job.tables(table, header, slide_names, sources.source)
+    shown = job.shown(blocks, table.num_rows)
+    write_records(job.path, header, slides, index, shown, overwrite=job.overwrite)
+
+
+def _stored(records: pa.Table, reading: dict[str, Any]) -> Iterator[pa.ChunkedArray]:
+    """What references stand for as it is stored, some at a time and the next ones meanwhile."""
+    return _read(records, "stored", {**reading, "batch_bytes": _COPY_BYTES, "prefetch": 1})
+
+
+def _read(
+    records: pa.Table, as_: Kind | None, options: dict[str, Any]
+) -> Iterator[pa.ChunkedArray]:
+    (column,) = records.column_names
+    into = f"{column}_read"
+    for batch in iter_decode(records, as_=as_, column=column, into=into, **options):
+        yield batch[into]
+
+
+def _transcoded(
+    records: pa.Table, codec: Codec, sources: _Sources, reading: dict[str, Any]
+) -> Iterator[list[Any]]:
+    """Records of a codec, encoded anew where they are not stored with it already."""
+    same = sources.codecs.stored_by(codec)
+    if same.all():
+        yield from map(_payloads.records, _stored(records, reading))
+        return
+    images = sources.images[~same]
+    for kind in np.unique(images).tolist():
+        _check_kind(codec, kind, "records")
+    objects = _payloads.images if images.all() else _payloads.records
+    decoded = _read(kept_rows(records, ~same), None, {**reading, "prefetch": 1})
+    encoded = chain.from_iterable(_encoded(codec, map(objects, decoded), reading["workers"]))
+    stored = chain.from_iterable(map(_payloads.records, _stored(kept_rows(records, same), reading)))
+    for is_same in same.tolist():
+        yield [next(stored if is_same else encoded)]
