@@ -24,6 +24,8 @@ from .errors import (
 )
 from .fixed import FixedRecordPack
 from .images import ImageBatch
+from .notebook import load_ipython_extension as load_ipython_extension
+from .notebook import unload_ipython_extension as unload_ipython_extension
 from .pack import PackReader, iter_payloads, read_header, read_tables
 from .variable import VariableRecordPack
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,7 @@ _TILES = {
     "tile_y": pa.uint16(),
     "tile_id": pa.string(),
 }
+_LAYOUT = {"offset": pa.uint64(), "length": pa.uint32(), "crc32": pa.uint32()}
 _TILE_SLIDES = {"slide_idx": pa.uint8(), "slide_id": pa.string(), "patient_id": pa.string()}
 _TILE_HEADER = ("tile_width", "tile_height", "stride_x", "stride_y", "coordinate_mode")
 
@@ -45,7 +47,7 @@ def _text(payload_type: str, version: str, **more: pa.DataType) -> Adapter:
 
 ADAPTERS = {
     "image_tiles": Adapter(
-        {**_TILES, "split": pa.string(), "flags": pa.uint8()},
+        {**_TILES, "split": pa.string(), **_LAYOUT, "flags": pa.uint8()},
         "tile_id",
         "jxl",
         _TILE_SLIDES,
@@ -107,6 +109,9 @@ def conform(
         slides = _placeholder(adapter.placeholder)
     else:
         slides = _conforming(payload_type, adapter.slides, slides)
+    for name in _LAYOUT:  # the writer fills them in where they stand
+        if name in adapter.index:
+            index = index.append_column(name, pa.array(np.zeros(index.num_rows, np.uint8)))
     index = _conforming(payload_type, adapter.index, index)
     if adapter.most_slides is not None and slides.num_rows > adapter.most_slides:
         raise refusal(

@@ -6,7 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["normalised", "stream_bytes", "stream_length"]
+from . import _native
+
+__all__ = ["normalised", "stream_bytes", "stream_length", "table_schema"]
+
+
+def table_schema(pack: _native.Pack, name: str) -> pa.Schema:
+    """The schema of a pack's ``"slide"`` or ``"index"`` table, of which nothing else is read."""
+    reader = pa.RecordBatchReader._import_from_c_capsule(pack.table(name, None))
+    try:
+        return reader.schema
+    finally:
+        reader.close()
 
 
 def stream_bytes(table: pa.Table) -> pa.Buffer:

@@ -26,7 +26,7 @@ from ._resolve import Resolver
 from ._rows import kept_rows, whole
 from ._slides import SLIDE_NAMES, key_name, part_slides
 from ._stored_codecs import CODEC_ID, StoredCodecs
-from ._tables import normalised
+from ._tables import normalised, table_schema
 from .build import encoded_blocks, matrix_header, write_data, write_records
 from .codec import Codec, ImageCodec
 from .errors import RecordFailure
@@ -360,17 +360,9 @@ class _Sources:
         """Columns of slide tables that no index table has."""
         slides, index = set(), set()
         for pack in self.packs:
-            slides.update(_names(pack, "slide"))
-            index.update(_names(pack, "index"))
+            slides.update(table_schema(pack, "slide").names)
+            index.update(table_schema(pack, "index").names)
         return slides - index
-
-
-def _names(pack: _native.Pack, table: str) -> list[str]:
-    reader = pa.RecordBatchReader._import_from_c_capsule(pack.table(table, None))
-    try:
-        return reader.schema.names
-    finally:
-        reader.close()
 
 
 def _copy(
@@ -387,7 +379,10 @@ def _copy(
     if sources.matrices:
         if codec is not None and codec.name != Codec.NONE:
             raise ValueError(f"rows of matrices have no codec, codec is {codec.name!r}")
-        header = job.header(kept, matrix_header(*sources.shape()))
+        matrix = matrix_header(*sources.shape())
+        if not any("codec" in header for header in sources.headers):
+            del matrix["codec"]  # it may be left out
+        header = job.header(kept, matrix)
         slides, index = job.tables(table, header, slide_names, sources.source)
         shown = job.shown(_stored(records, reading), table.num_rows)
         chunks = (_payloads.joined_bytes(chunk) for part in shown for chunk in part.chunks)
