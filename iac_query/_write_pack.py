@@ -117,7 +117,8 @@ def write_pack(
     table = whole(result).table()
     table = _checked_columns(table, column, payload)
     reading = {"workers": workers, "verify": verify, "storage": storage}
-    reading["packs"] = packs if packs is None or isinstance(packs, PathLike) else list(packs)
+    once = packs is None or isinstance(packs, str | os.PathLike)
+    reading["packs"] = packs if once else list(packs)  # several readers go through it
     job = _Job(path, overwrite, slide_columns, payload_type, dict(extra_header or {}), progress)
     if payload in table.column_names:
         _encode(job, table, payload, codec, workers)
@@ -128,7 +129,7 @@ def write_pack(
 
 
 def _checked_columns(table: pa.Table, column: str, payload: str) -> pa.Table:
-    """Without layout columns of an index table, which are made anew."""
+    """The table. Raises KeyError and ValueError for columns that are missing or too many."""
     names = table.column_names
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -140,10 +141,21 @@ def _checked_columns(table: pa.Table, column: str, payload: str) -> pa.Table:
         )
     if column not in names and payload not in names:
         raise KeyError(f"no column {column!r} and no {payload!r}, there are {names}")
-    layout = [name for name in _LAYOUT_COLUMNS if name in names]
-    if len(layout) == len(_LAYOUT_COLUMNS):
-        return table.drop_columns(layout)
     return table
+
+
+def _without_layout(table: pa.Table) -> pa.Table:
+    """Without the three layout columns of an index table, which are made anew.
+
+    Raises ValueError for a column that only has the name of one.
+    """
+    layout = [name for name in _LAYOUT_COLUMNS if name in table.column_names]
+    if 0 < len(layout) < len(_LAYOUT_COLUMNS):
+        raise ValueError(
+            f"a column is called {layout[0]!r}, which is where the pack says how records are "
+            "stored: leave it out, or give it another name"
+        )
+    return table.drop_columns(layout)
 
 
 @dataclass
@@ -232,7 +244,7 @@ def _encode(
     parts = (objects(column.slice(start, _ENCODE_ROWS)) for start in starts)
     blocks = _encoded(codec, parts, workers)
     header = job.header(_codec_header(codec))
-    slides, index = job.tables(table, header)
+    slides, index = job.tables(_without_layout(table), header)
     shown = job.shown(blocks, table.num_rows)
     write_records(job.path, header, slides, index, shown, overwrite=job.overwrite)
 
@@ -388,6 +400,7 @@ def _copy(
         chunks = (_payloads.joined_bytes(chunk) for part in shown for chunk in part.chunks)
         write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
         return
+    table = _without_layout(table)
     if CODEC_ID in table.column_names and sources.have_codec_ids:
         table = table.drop_columns([CODEC_ID])  # it is of those packs
     ids = None
@@ -399,6 +412,11 @@ def _copy(
         blocks = _transcoded(records, codec, sources, reading)
     header = job.header(kept, coding)
     if ids is not None:
+        if CODEC_ID in table.column_names:
+            raise ValueError(
+                f"a column is called {CODEC_ID!r}, which is where the pack says how records of "
+                "several codecs are stored: give it another name, or name one codec"
+            )
         table = table.append_column(CODEC_ID, pa.array(ids, pa.uint8()))
     slides, index = job.tables(table, header, slide_names, sources.source)
     shown = job.shown(blocks, table.num_rows)
