@@ -23,6 +23,35 @@ _TILES = {
 }
 _LAYOUT = {"offset": pa.uint64(), "length": pa.uint32(), "crc32": pa.uint32()}
 _TILE_SLIDES = {"slide_idx": pa.uint8(), "slide_id": pa.string(), "patient_id": pa.string()}
+_DICOM = {
+    "series_idx": pa.uint16(),
+    "sop_instance_uid": pa.string(),
+    "instance_number": pa.int32(),
+    "rows": pa.uint32(),
+    "columns": pa.uint32(),
+    "has_pixel_data": pa.bool_(),
+    "samples_per_pixel": pa.uint8(),
+    "pixel_dtype": pa.string(),
+    "pixel_representation": pa.uint8(),
+    "bits_allocated": pa.uint8(),
+    "bits_stored": pa.uint8(),
+    "high_bit": pa.uint8(),
+    "photometric_interpretation": pa.string(),
+    "source_transfer_syntax": pa.string(),
+    "dicom_delta": pa.binary(),
+    "dicom_delta_crc32": pa.uint32(),
+    **_LAYOUT,
+}
+_SERIES = {
+    "series_idx": pa.uint16(),
+    "study_uid": pa.string(),
+    "series_uid": pa.string(),
+    "modality": pa.string(),
+    "instance_count": pa.uint32(),
+    "template_offset": pa.uint64(),
+    "template_length": pa.uint32(),
+    "template_crc32": pa.uint32(),
+}
 _TILE_HEADER = ("tile_width", "tile_height", "stride_x", "stride_y", "coordinate_mode")
 
 
@@ -69,13 +98,19 @@ ADAPTERS = {
         source_raw_bytes=pa.uint64(),
         compressed_raw_bytes=pa.uint64(),
     ),
+    "dicom_patient": Adapter(
+        _DICOM,
+        "sop_instance_uid",
+        "jxl",
+        _SERIES,
+        header=("dicom_schema_version", "metadata_length"),
+    ),
 }
 
 #: Packs of which no part is such a pack again, with the reason.
 WHOLE = {
     "wsi_image": "it must have every tile of its raster, a reader shows background for a missing "
     "one; copy the file to have all of it",
-    "dicom_patient": "the elements that the instances of a series share are stored apart from them",
 }
 
 
@@ -100,6 +135,11 @@ def conform(
     if payload_type not in ADAPTERS:
         return slides, index
     adapter = ADAPTERS[payload_type]
+    params = header.get("codec_params") or {}
+    if payload_type == "dicom_patient" and not (
+        params.get("lossless") and params.get("usecontainer")
+    ):
+        raise refusal(payload_type, "its records must be lossless JPEG XL in containers")
     for name in adapter.header:
         if name not in header:
             raise refusal(payload_type, f"the header has no {name!r}, or that of the packs differs")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ._tables import value_buffers
 from .images import IMAGE_TYPE
 
 
@@ -56,22 +57,16 @@ def records(column: pa.ChunkedArray) -> list[memoryview]:
     for chunk in column.chunks:
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
-        chunk = chunk.cast(pa.large_binary())
-        _, offsets, data = chunk.buffers()
-        window = slice(chunk.offset, chunk.offset + len(chunk) + 1)
-        ends = np.frombuffer(offsets, np.int64)[window].tolist() if len(chunk) else []
-        memory = memoryview(data) if data is not None else memoryview(b"")
+        memory, offsets = value_buffers(chunk.cast(pa.large_binary()))
+        ends = offsets.tolist()
         found += [memory[ends[i] : ends[i + 1]] for i in range(len(chunk))]
     return found
 
 
 def joined_bytes(chunk: pa.Array) -> memoryview:
     """The bytes of all values of a large_binary array without nulls, which lie in one piece."""
-    _, offsets, data = chunk.buffers()
-    if len(chunk) == 0 or data is None:
-        return memoryview(b"")
-    ends = np.frombuffer(offsets, np.int64)
-    return memoryview(data)[ends[chunk.offset] : ends[chunk.offset + len(chunk)]]
+    memory, offsets = value_buffers(chunk)
+    return memory[offsets[0] : offsets[-1]]
 
 
 def images(column: pa.ChunkedArray) -> list[npt.NDArray[Any]]:

@@ -18,6 +18,8 @@ from .errors import CodecError, row_error
 CODEC_ID = "codec_id"
 PER_RECORD = "per_record"
 
+_MOST_CODECS = 254
+
 
 class StoredCodecs:
     """The codec of each of ``count`` records, packs added one by one."""
@@ -80,6 +82,11 @@ class StoredCodecs:
             shared = codecs[group]["params"].items()
             codecs[group]["params"] = {k: v for k, v in shared if k in params and params[k] == v}
             group_of[number] = group
+        if len(codecs) > _MOST_CODECS:
+            raise ValueError(
+                f"records are stored with {len(codecs)} codecs, a pack has at most {_MOST_CODECS}: "
+                "name one codec to encode them with"
+            )
         if len(codecs) > 1:
             return {"codec": PER_RECORD, "record_codecs": codecs}, group_of[self._spec]
         codec = codecs[0] if codecs else {"name": "none", "params": {}}

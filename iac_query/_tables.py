@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _native
 
-__all__ = ["normalised", "stream_bytes", "stream_length", "table_schema"]
+__all__ = ["normalised", "stream_bytes", "stream_length", "table_schema", "value_buffers"]
 
 
 def table_schema(pack: _native.Pack, name: str) -> pa.Schema:
@@ -50,6 +51,16 @@ def normalised(table: pa.Table) -> pa.Table:
             chunks = [_plain_array(chunk, plain) for chunk in table.column(i).chunks]
             table = table.set_column(i, field.with_type(plain), pa.chunked_array(chunks, plain))
     return table
+
+
+def value_buffers(array: pa.LargeBinaryArray) -> tuple[memoryview, npt.NDArray[np.int64]]:
+    """The bytes that values lie in, and the n + 1 offsets that part them."""
+    _, offsets, data = array.buffers()
+    if len(array) == 0:
+        return memoryview(b""), np.zeros(1, dtype=np.int64)
+    window = slice(array.offset, array.offset + len(array) + 1)
+    memory = memoryview(b"") if data is None else memoryview(data)
+    return memory, np.frombuffer(offsets, np.int64)[window]
 
 
 def _plain_type(type: pa.DataType) -> pa.DataType:

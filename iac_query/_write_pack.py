@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,21 +15,21 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from . import _adapter_packs as adapters
-from . import _native, _payloads
+from . import _dicom_templates as dicom
+from . import _payloads
 from ._iter_decode import iter_decode
 from ._kinds import Kind
 from ._opening import PackOpener
 from ._options import PathLike, checked_report, read_options
-from ._references import References, read_references
-from ._resolve import Resolver
+from ._references import read_references
 from ._rows import kept_rows, whole
 from ._slides import SLIDE_NAMES, key_name, part_slides
-from ._stored_codecs import CODEC_ID, StoredCodecs
-from ._tables import normalised, table_schema
+from ._sources import Sources
+from ._stored_codecs import CODEC_ID
+from ._tables import normalised
 from .build import encoded_blocks, matrix_header, write_data, write_records
 from .codec import Codec, ImageCodec
 from .errors import RecordFailure
-from .fixed import fixed_shape
 
 __all__ = ["write_pack"]
 
@@ -43,14 +42,6 @@ _COPY_BYTES = 16 << 20
 _ENCODE_ROWS = 4096
 
 _LAYOUT_COLUMNS = ("offset", "length", "crc32")
-#: Fields of a header that follow from what is written.
-_LAYOUT_FIELDS = {"format", "version", "header_bytes", "num_slides", "num_records"} | {
-    f"{part}_{field}"
-    for part in ("slide_table", "index_table", "data")
-    for field in ("offset", "length")
-}
-_CODEC_FIELDS = {"codec", "codec_params", "record_codecs"}
-_MATRIX_FIELDS = {"feature_dim", "dtype", "feature_record_bytes"}
 
 
 def write_pack(
@@ -304,90 +295,20 @@ def _without_failures(
     return kept_rows(table, kept)
 
 
-class _Sources:
-    """The packs that records are copied from."""
-
-    def __init__(self, references: References, opener: PackOpener) -> None:
-        missing = np.flatnonzero(references.pack < 0)
-        if len(missing):
-            raise ValueError(f"row {missing[0]}: the record is NULL, every row must have one")
-        self.source = references.pack
-        self.packs: list[_native.Pack] = []
-        self.headers: list[dict[str, Any]] = []
-        self.codecs = StoredCodecs(len(references))
-        self.images = np.zeros(len(references), dtype=bool)
-        self.have_codec_ids = False
-        for pack, positions in Resolver(references, opener, "raise").packs():
-            rows = references.row[positions]
-            pack.locate(rows)  # raises for a row that is not there
-            header = json.loads(pack.header_json)
-            self.packs.append(pack)
-            self.headers.append(header)
-            self.images[positions] = pack.decodes_to_images
-            self.have_codec_ids |= "record_codecs" in header
-            if pack.kind == "variable":
-                self.codecs.add(pack, header, rows, positions)
-
-    @property
-    def matrices(self) -> bool:
-        """Whether all packs are matrices. Raises ValueError where only some are."""
-        kinds = {pack.kind: pack.path for pack in self.packs}
-        if len(kinds) > 1:
-            raise ValueError(
-                f"{kinds['fixed']} is a matrix, {kinds['variable']} has records of any length: "
-                "write them apart"
-            )
-        return "fixed" in kinds
-
-    def shape(self) -> tuple[int, np.dtype[Any]]:
-        """Length and dtype of all matrices' rows. Raises ValueError where they differ."""
-        shapes = {
-            fixed_shape(header, pack.path): pack.path
-            for pack, header in zip(self.packs, self.headers, strict=True)
-        }
-        if len(shapes) > 1:
-            (one, first), (two, second) = list(shapes.items())[:2]
-            raise ValueError(
-                f"rows of {first} are {one[0]} {one[1].name}, those of {second} {two[0]} "
-                f"{two[1].name}: write them apart"
-            )
-        return next(iter(shapes))
-
-    def header(self) -> dict[str, Any]:
-        """What all headers say alike, but for what follows from what is written."""
-        if not self.headers:
-            return {}
-        first, *others = self.headers
-        made = _LAYOUT_FIELDS | _CODEC_FIELDS | _MATRIX_FIELDS
-        kinds = {json.dumps(header.get("payload_type")) for header in self.headers}
-        if len(kinds) > 1:
-            return {}
-        return {
-            name: value
-            for name, value in first.items()
-            if name not in made and all(name in other and other[name] == value for other in others)
-        }
-
-    def slide_names(self) -> set[str]:
-        """Columns of slide tables that no index table has."""
-        slides, index = set(), set()
-        for pack in self.packs:
-            slides.update(table_schema(pack, "slide").names)
-            index.update(table_schema(pack, "index").names)
-        return slides - index
-
-
 def _copy(
     job: _Job, table: pa.Table, column: str, codec: Codec | None, reading: dict[str, Any]
 ) -> None:
     references = read_references(table[column])
-    sources = _Sources(references, PackOpener(reading["packs"], reading["storage"]))
+    opener = PackOpener(reading["packs"], reading["storage"])
+    sources = Sources(references, opener)
     records, table = table.select([column]), table.drop_columns([column])
     kept = sources.header()
     if adapters.is_known(kept.get("payload_type")) and job.payload_type is not None:
         # Of an adapter's pack that becomes one of none nothing holds.
         kept = {} if job.payload_type != kept["payload_type"] else kept
     slide_names = sources.slide_names()
+    if kept.get("payload_type") == dicom.PAYLOAD_TYPE and len(sources.paths) > 1:
+        raise adapters.refusal(dicom.PAYLOAD_TYPE, "it holds one patient, write one for each pack")
     if sources.matrices:
         if codec is not None and codec.name != Codec.NONE:
             raise ValueError(f"rows of matrices have no codec, codec is {codec.name!r}")
@@ -397,7 +318,7 @@ def _copy(
         header = job.header(kept, matrix)
         slides, index = job.tables(table, header, slide_names, sources.source)
         shown = job.shown(_stored(records, reading), table.num_rows)
-        chunks = (_payloads.joined_bytes(chunk) for part in shown for chunk in part.chunks)
+        chunks = map(_payloads.joined_bytes, _chunks(shown))
         write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
         return
     table = _without_layout(table)
@@ -406,7 +327,7 @@ def _copy(
     ids = None
     if codec is None:
         coding, ids = sources.codecs.header()
-        blocks = map(_payloads.records, _stored(records, reading))
+        blocks = _chunks(_stored(records, reading))
     else:
         coding = _codec_header(codec)
         blocks = _transcoded(records, codec, sources, reading)
@@ -419,13 +340,21 @@ def _copy(
             )
         table = table.append_column(CODEC_ID, pa.array(ids, pa.uint8()))
     slides, index = job.tables(table, header, slide_names, sources.source)
+    prefix = b""
+    if header["payload_type"] == dicom.PAYLOAD_TYPE and sources.paths:
+        prefix, slides = dicom.templates(opener.open(sources.paths[0]), slides, index)
+        header = dicom.header(header, prefix)
     shown = job.shown(blocks, table.num_rows)
-    write_records(job.path, header, slides, index, shown, overwrite=job.overwrite)
+    write_records(job.path, header, slides, index, shown, prefix=prefix, overwrite=job.overwrite)
 
 
 def _stored(records: pa.Table, reading: dict[str, Any]) -> Iterator[pa.ChunkedArray]:
     """What references stand for as it is stored, some at a time and the next ones meanwhile."""
     return _read(records, "stored", {**reading, "batch_bytes": _COPY_BYTES, "prefetch": 1})
+
+
+def _chunks(parts: Iterable[pa.ChunkedArray]) -> Iterator[pa.Array]:
+    return (chunk for part in parts for chunk in part.chunks)
 
 
 def _read(
@@ -438,12 +367,12 @@ def _read(
 
 
 def _transcoded(
-    records: pa.Table, codec: Codec, sources: _Sources, reading: dict[str, Any]
+    records: pa.Table, codec: Codec, sources: Sources, reading: dict[str, Any]
 ) -> Iterator[list[Any]]:
     """Records of a codec, encoded anew where they are not stored with it already."""
     same = sources.codecs.stored_by(codec)
     if same.all():
-        yield from map(_payloads.records, _stored(records, reading))
+        yield from _chunks(_stored(records, reading))
         return
     images = sources.images[~same]
     for kind in np.unique(images).tolist():

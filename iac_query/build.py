@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from . import _native
 from ._options import PathLike, worker_count
-from ._tables import normalised, stream_bytes, stream_length
+from ._tables import normalised, stream_bytes, stream_length, value_buffers
 from .codec import Codec
 
 __all__ = [
@@ -83,20 +83,23 @@ def write_records(
     header_json: Mapping[str, Any],
     slide_table: pa.Table,
     index_table: pa.Table,
-    blocks: Iterable[list[Any]],
+    blocks: Iterable[list[Any] | pa.LargeBinaryArray],
     *,
     prefix: Any = b"",
     overwrite: bool = False,
 ) -> None:
-    """:func:`build_pack_streaming` of payloads that come in lists, behind ``prefix``, bytes at the
-    start of the data segment that belong to no record.
+    """:func:`build_pack_streaming` of payloads that come in lists or arrays of large_binary, behind
+    ``prefix``, bytes at the start of the data segment that belong to no record.
     """
     index_table = _with_layout(_table(index_table, "index_table"))
 
     def fill(writer: _native.Writer) -> pa.Table:
         writer.append_data(prefix)
         for block in blocks:
-            writer.append(block)
+            if isinstance(block, pa.LargeBinaryArray):
+                writer.append_all(*value_buffers(block))
+            else:
+                writer.append(block)
         written = len(writer.offsets)
         if written != index_table.num_rows:
             raise ValueError(f"{written} payloads for {index_table.num_rows} rows of index_table")

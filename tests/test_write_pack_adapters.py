@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from iatro.iac.adapters import features, text, text_pair, tiles, validate
+from iatro.iac.adapters import dicom, features, text, text_pair, tiles, validate
 from packs import DATA, assemble, layout_index, slide_table
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian
 
 import iac_query as iac
 
@@ -172,3 +174,83 @@ def test_packs_that_are_one_whole(con, tmp_path: Path, payload_type: str):
     pack = iac.VariableRecordPack(out)
     assert pack.read_many([0, 1]) == [b"xxx", b"y" * 50]
     assert "raster_codec" not in pack.header
+
+
+@pytest.fixture
+def dicoms(tmp_path: Path) -> Path:
+    """Two series of three instances, by the peer."""
+    folder = tmp_path / "dicom"
+    folder.mkdir()
+    for number in range(6):
+        write_dicom(folder / f"{number}.dcm", f"1.2.3.{number // 3}", number)
+    dicom.build_dicom_patient_package(folder, tmp_path / "patient.iac", effort=1)
+    return tmp_path / "patient.iac"
+
+
+def write_dicom(path: Path, series: str, number: int) -> None:
+    meta = FileMetaDataset()
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+    meta.MediaStorageSOPInstanceUID = f"1.2.3.9.{number}"
+    data = Dataset()
+    data.file_meta = meta
+    data.SOPClassUID = meta.MediaStorageSOPClassUID
+    data.SOPInstanceUID = meta.MediaStorageSOPInstanceUID
+    data.PatientID, data.Modality, data.InstanceNumber = "p1", "CT", number
+    data.StudyInstanceUID, data.SeriesInstanceUID = "1.2.3", series
+    data.SeriesDescription = f"series {series}"
+    data.Rows, data.Columns, data.SamplesPerPixel = 8, 6, 1
+    data.PhotometricInterpretation = "MONOCHROME2"
+    data.BitsAllocated, data.BitsStored, data.HighBit = 16, 12, 11
+    data.PixelRepresentation = 0
+    data.PixelData = np.random.default_rng(number).integers(0, 4096, 48).astype("<u2").tobytes()
+    data.save_as(path, enforce_file_format=True)
+
+
+def test_some_instances_of_a_patient(con, tmp_path: Path, dicoms: Path):
+    out = tmp_path / "out.iac"
+    query = f"FROM '{dicoms}' WHERE series_uid = '1.2.3.1' ORDER BY instance_number DESC LIMIT 2"
+    iac.write_pack(con.sql(query), out)
+    result = validate.validate_package(out, max_crc=10)
+    assert (result["records"], result["series"]) == (2, 1)
+    ours, theirs = dicom.DicomPatientReader(out), dicom.DicomPatientReader(dicoms)
+    for row, source in enumerate((5, 4)):
+        assert ours.read_dicom(row, verify=True) == theirs.read_dicom(source)
+        assert np.array_equal(ours.read_pixel_array(row), theirs.read_pixel_array(source))
+    pack = iac.PackReader(out)
+    assert pack.slide_table["instance_count"].to_pylist() == [2]
+    assert pack.header["metadata_length"] == pack.slide_table["template_length"][0].as_py()
+    assert np.array_equal(iac.VariableRecordPack(out).read(0), ours.read_pixel_array(0))
+
+
+def test_all_of_a_patient(con, tmp_path: Path, dicoms: Path):
+    for number, rows in enumerate((con.sql(f"FROM '{dicoms}'"), con.sql(f"FROM '{dicoms}'").pl())):
+        out = tmp_path / f"{number}.iac"
+        iac.write_pack(rows, out)
+        assert validate.validate_package(out, max_crc=10)["records"] == 6
+        ours, theirs = dicom.DicomPatientReader(out), dicom.DicomPatientReader(dicoms)
+        assert all(ours.read_dicom(row) == theirs.read_dicom(row) for row in range(6))
+
+
+def test_what_is_no_patient(con, tmp_path: Path, dicoms: Path):
+    other = tmp_path / "other.iac"
+    other.write_bytes(dicoms.read_bytes())
+    out = tmp_path / "out.iac"
+    for query, options, reason in (
+        (f"FROM iac_scan(['{dicoms}', '{other}'])", {}, "one patient"),
+        (f"SELECT * EXCLUDE dicom_delta FROM '{dicoms}'", {}, r"\['dicom_delta'\]"),
+        (f"SELECT * EXCLUDE template_offset FROM '{dicoms}'", {}, r"\['template_offset'\]"),
+        (f"FROM '{dicoms}'", {"codec": "jxl"}, "lossless JPEG XL in containers"),
+        (f"FROM '{dicoms}'", {"codec": "jpegls"}, "must be|must be 'jxl'"),
+        (f"SELECT * REPLACE (5 AS template_length) FROM '{dicoms}'", {}, "crc32 is another one"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            iac.write_pack(con.sql(query), out, **options)
+        assert not out.exists()
+    iac.write_pack(con.sql(f"FROM '{dicoms}'"), out, "jpegls", payload_type="slices")
+    slices = iac.VariableRecordPack(out).read_many(range(6))
+    assert all(map(np.array_equal, slices, iac.VariableRecordPack(dicoms).read_many(range(6))))
+    with pytest.raises(ValueError, match="header has no"):
+        payloads = con.sql(f"SELECT * EXCLUDE record, iac_image(record) AS payload FROM '{dicoms}'")
+        jxl = iac.Codec.create("jxl", lossless=True, usecontainer=True)
+        iac.write_pack(payloads, out, jxl, overwrite=True, payload_type="dicom_patient")
