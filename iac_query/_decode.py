@@ -16,7 +16,7 @@ from . import _native
 from ._kinds import KINDS, Kind, PackKind
 from ._opening import PackOpener
 from ._options import MAX_BATCH_BYTES, OnError, checked_report, read_options
-from ._references import read_references
+from ._references import References, read_references
 from ._resolve import Resolver
 from ._rows import Rows, kept_rows, whole
 from .errors import CodecError, PackError, RecordFailure, row_error
@@ -76,6 +76,15 @@ def decode(
 
 
 @dataclass(frozen=True)
+class Payloads:
+    """What references stand for, and what could not be had."""
+
+    column: pa.ChunkedArray
+    failures: list[RecordFailure]  # by position
+    size: int  # bytes
+
+
+@dataclass(frozen=True)
 class Decoded:
     """Rows with their payloads, and what could not be had."""
 
@@ -93,14 +102,14 @@ class Decoder:
 
     def __init__(
         self,
-        as_: Kind | None,
-        column: str,
-        into: str,
-        workers: int | None,
-        on_error: OnError,
-        verify: bool,
-        packs: Iterable[str | os.PathLike[str]] | None,
-        storage: Any,
+        as_: Kind | None = None,
+        column: str = "record",
+        into: str = "payload",
+        workers: int | None = None,
+        on_error: OnError = "raise",
+        verify: bool = True,
+        packs: Iterable[str | os.PathLike[str]] | None = None,
+        storage: Any = None,
     ) -> None:
         if as_ is not None and as_ not in KINDS:
             raise ValueError(f"as_ is {as_!r}, expected one of {', '.join(KINDS)}")
@@ -128,10 +137,8 @@ class Decoder:
         """
         self.check(rows)
         references = read_references(rows.column(self.column))
-        resolver = Resolver(references, self.opener, self.on_error, first)
-        decoding = _Decoding(self, resolver, most_bytes)
-        payload = decoding.run()
-        failures = sorted(resolver.failures, key=lambda failure: failure.position)
+        payloads = self.payloads(references, self.opener, first, most_bytes)
+        payload, failures = payloads.column, payloads.failures
         if self.on_error == "null":
             reasons: list[str | None] = [None] * len(references)
             for failure in failures:
@@ -149,7 +156,21 @@ class Decoder:
             rows = rows.keep(kept).append(self._into, payload)
         else:
             rows = rows.append(self._into, payload)
-        return Decoded(rows, failures, decoding.payload_bytes)
+        return Decoded(rows, failures, payloads.size)
+
+    def payloads(
+        self,
+        references: References,
+        opener: PackOpener,
+        first: int = 0,
+        most_bytes: int = MAX_BATCH_BYTES,
+    ) -> Payloads:
+        """The payloads of references, as :meth:`decode`; NULL for what could not be had."""
+        resolver = Resolver(references, opener, self.on_error, first)
+        decoding = _Decoding(self, resolver, most_bytes)
+        column = decoding.run()
+        failures = sorted(resolver.failures, key=lambda failure: failure.position)
+        return Payloads(column, failures, decoding.payload_bytes)
 
     def agree_on_type(self, path: str, type: pa.DataType) -> None:
         """Raises CodecError where payloads of another pack have another type."""

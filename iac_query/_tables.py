@@ -35,6 +35,16 @@ def stream_length(table: pa.Table) -> int:
     return sink.size()
 
 
+def value_buffers(array: pa.LargeBinaryArray) -> tuple[memoryview, npt.NDArray[np.int64]]:
+    """The bytes that values lie in, and the n + 1 offsets that part them."""
+    _, offsets, data = array.buffers()
+    if len(array) == 0:
+        return memoryview(b""), np.zeros(1, dtype=np.int64)
+    window = slice(array.offset, array.offset + len(array) + 1)
+    memory = memoryview(b"") if data is None else memoryview(data)
+    return memory, np.frombuffer(offsets, np.int64)[window]
+
+
 def _write(table: pa.Table, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
@@ -51,16 +61,6 @@ def normalised(table: pa.Table) -> pa.Table:
             chunks = [_plain_array(chunk, plain) for chunk in table.column(i).chunks]
             table = table.set_column(i, field.with_type(plain), pa.chunked_array(chunks, plain))
     return table
-
-
-def value_buffers(array: pa.LargeBinaryArray) -> tuple[memoryview, npt.NDArray[np.int64]]:
-    """The bytes that values lie in, and the n + 1 offsets that part them."""
-    _, offsets, data = array.buffers()
-    if len(array) == 0:
-        return memoryview(b""), np.zeros(1, dtype=np.int64)
-    window = slice(array.offset, array.offset + len(array) + 1)
-    memory = memoryview(b"") if data is None else memoryview(data)
-    return memory, np.frombuffer(offsets, np.int64)[window]
 
 
 def _plain_type(type: pa.DataType) -> pa.DataType:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -200,10 +202,13 @@ class _Job:
             header["payload_type"] = self.payload_type
         return {**header, **self.extra_header}
 
-    def shown(self, blocks: Iterable[Any], records: int) -> Iterator[Any]:
+    def shown(self, blocks: Iterable[Any], records: int) -> Generator[Any, None, None]:
         """The blocks, with a bar that says how many records are done."""
-        disable = None if self.progress is None else not self.progress
-        with tqdm(total=records, unit=" records", disable=disable, desc="write_pack") as bar:
+        show = sys.stderr.isatty() if self.progress is None else self.progress
+        if not show:  # without the thread that tqdm has for all its bars
+            yield from blocks
+            return
+        with tqdm(total=records, unit=" records", desc="write_pack") as bar:
             for block in blocks:
                 yield block
                 bar.update(len(block))
@@ -317,9 +322,10 @@ def _copy(
             del matrix["codec"]  # it may be left out
         header = job.header(kept, matrix)
         slides, index = job.tables(table, header, slide_names, sources.source)
-        shown = job.shown(_stored(records, reading), table.num_rows)
-        chunks = map(_payloads.joined_bytes, _chunks(shown))
-        write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
+        parts = _stored(records, reading)
+        with closing(parts), closing(job.shown(parts, table.num_rows)) as shown:
+            chunks = map(_payloads.joined_bytes, _chunks(shown))
+            write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
         return
     table = _without_layout(table)
     if CODEC_ID in table.column_names and sources.have_codec_ids:
@@ -344,22 +350,25 @@ def _copy(
     if header["payload_type"] == dicom.PAYLOAD_TYPE and sources.paths:
         prefix, slides = dicom.templates(opener.open(sources.paths[0]), slides, index)
         header = dicom.header(header, prefix)
-    shown = job.shown(blocks, table.num_rows)
-    write_records(job.path, header, slides, index, shown, prefix=prefix, overwrite=job.overwrite)
+    # Whatever happens to the pack, nobody goes on reading for it.
+    with closing(blocks), closing(job.shown(blocks, table.num_rows)) as shown:
+        write_records(
+            job.path, header, slides, index, shown, prefix=prefix, overwrite=job.overwrite
+        )
 
 
-def _stored(records: pa.Table, reading: dict[str, Any]) -> Iterator[pa.ChunkedArray]:
+def _stored(records: pa.Table, reading: dict[str, Any]) -> Generator[pa.ChunkedArray, None, None]:
     """What references stand for as it is stored, some at a time and the next ones meanwhile."""
     return _read(records, "stored", {**reading, "batch_bytes": _COPY_BYTES, "prefetch": 1})
 
 
-def _chunks(parts: Iterable[pa.ChunkedArray]) -> Iterator[pa.Array]:
+def _chunks(parts: Iterable[pa.ChunkedArray]) -> Generator[pa.Array, None, None]:
     return (chunk for part in parts for chunk in part.chunks)
 
 
 def _read(
     records: pa.Table, as_: Kind | None, options: dict[str, Any]
-) -> Iterator[pa.ChunkedArray]:
+) -> Generator[pa.ChunkedArray, None, None]:
     (column,) = records.column_names
     into = f"{column}_read"
     for batch in iter_decode(records, as_=as_, column=column, into=into, **options):
@@ -368,7 +377,7 @@ def _read(
 
 def _transcoded(
     records: pa.Table, codec: Codec, sources: Sources, reading: dict[str, Any]
-) -> Iterator[list[Any]]:
+) -> Generator[list[Any] | pa.Array, None, None]:
     """Records of a codec, encoded anew where they are not stored with it already."""
     same = sources.codecs.stored_by(codec)
     if same.all():
@@ -378,8 +387,11 @@ def _transcoded(
     for kind in np.unique(images).tolist():
         _check_kind(codec, kind, "records")
     objects = _payloads.images if images.all() else _payloads.records
-    decoded = _read(kept_rows(records, ~same), None, {**reading, "prefetch": 1})
-    encoded = chain.from_iterable(_encoded(codec, map(objects, decoded), reading["workers"]))
-    stored = chain.from_iterable(map(_payloads.records, _stored(kept_rows(records, same), reading)))
-    for is_same in same.tolist():
-        yield [next(stored if is_same else encoded)]
+    to_encode = _read(kept_rows(records, ~same), None, {**reading, "prefetch": 1})
+    to_copy = _stored(kept_rows(records, same), reading)
+    with closing(to_encode), closing(to_copy):
+        parts = map(objects, to_encode)
+        encoded = chain.from_iterable(_encoded(codec, parts, reading["workers"]))
+        stored = chain.from_iterable(map(_payloads.records, to_copy))
+        for is_same in same.tolist():
+            yield [next(stored if is_same else encoded)]

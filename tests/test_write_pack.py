@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -531,5 +532,27 @@ def test_an_interrupt_leaves_nothing_behind(pack, tmp_path):
         def encode(self, obj):
             raise KeyboardInterrupt
 
-    table = refer(pack, range(10))
-    fails(tmp_path, KeyboardInterrupt, None, table, tmp_path / "x.iac", Interrupting())
+    with pytest.raises(KeyboardInterrupt) as raised:
+        iac.write_pack(refer(pack, range(10)), tmp_path / "x.iac", Interrupting())
+    assert os.listdir(tmp_path) == [pack.name]
+    assert [t.name for t in threading.enumerate() if t.name.startswith("iac_query")] == []
+    assert raised.tb is not None  # which holds all that was at work
+
+
+def test_a_full_disk_leaves_nothing_behind(pack, tmp_path):
+    """In a process that may write files of a mebibyte only."""
+    path = write_pack(tmp_path / "large.iac", [bytes(1000)] * 5000)
+    code = (
+        "import resource, signal, sys, threading, iac_query as iac, pyarrow as pa\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "rows = [{'pack': sys.argv[1], 'row': i} for i in range(5000)]\n"
+        "try:\n"
+        "    iac.write_pack(pa.table({'record': rows}), sys.argv[2])\n"
+        "except OSError as error:\n"
+        "    print(error.strerror, threading.active_count())\n"
+    )
+    command = [sys.executable, "-c", code, str(path), str(tmp_path / "x.iac")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "cannot write: File too large 1\n"
+    assert sorted(os.listdir(tmp_path)) == ["large.iac", pack.name]
