@@ -112,7 +112,9 @@ def write_pack(
     reading = {"workers": workers, "verify": verify, "storage": storage}
     once = packs is None or isinstance(packs, str | os.PathLike)
     reading["packs"] = packs if once else list(packs)  # several readers go through it
-    job = _Job(path, overwrite, slide_columns, payload_type, dict(extra_header or {}), progress)
+    header = dict(extra_header or {})
+    payload_type = header.pop("payload_type", payload_type)
+    job = _Job(path, overwrite, slide_columns, payload_type, header, progress)
     if payload in table.column_names:
         _encode(job, table, payload, codec, workers)
         return
@@ -204,7 +206,9 @@ class _Job:
 
     def shown(self, blocks: Iterable[Any], records: int) -> Generator[Any, None, None]:
         """The blocks, with a bar that says how many records are done."""
-        show = sys.stderr.isatty() if self.progress is None else self.progress
+        show = self.progress
+        if show is None:
+            show = sys.stderr is not None and sys.stderr.isatty()
         if not show:  # without the thread that tqdm has for all its bars
             yield from blocks
             return
@@ -248,6 +252,8 @@ def _encode(
 def _write_matrix(job: _Job, table: pa.Table, column: pa.ChunkedArray) -> None:
     (dim,) = _payloads.shape_of(column.type)
     dtype = np.dtype(_payloads.value_type(column.type).to_pandas_dtype())
+    if dtype.kind not in "biufc":
+        raise TypeError(f"payloads are {column.type}, expected vectors of numbers or booleans")
     header = job.header(matrix_header(dim, dtype))
     slides, index = job.tables(table, header)
     chunks = (_payloads.matrix_bytes(chunk) for chunk in column.chunks)
@@ -308,9 +314,11 @@ def _copy(
     sources = Sources(references, opener)
     records, table = table.select([column]), table.drop_columns([column])
     kept = sources.header()
-    if adapters.is_known(kept.get("payload_type")) and job.payload_type is not None:
-        # Of an adapter's pack that becomes one of none nothing holds.
-        kept = {} if job.payload_type != kept["payload_type"] else kept
+    if adapters.is_known(kept.get("payload_type")) and job.payload_type not in (
+        None,
+        kept["payload_type"],
+    ):
+        kept = {}  # nothing of it holds for a pack of another kind
     slide_names = sources.slide_names()
     if kept.get("payload_type") == dicom.PAYLOAD_TYPE and len(sources.paths) > 1:
         raise adapters.refusal(dicom.PAYLOAD_TYPE, "it holds one patient, write one for each pack")

@@ -273,6 +273,8 @@ IMAGE = {"height": 2, "width": 2, "channels": 1, "dtype": "uint8", "data": b"123
         ([b"x"], "jpegls", ValueError, "payloads are bytes"),
         ([b"x"], "gif", iac.CodecError, "gif"),
         (pa.array([[1.0, None]], pa.list_(pa.float64(), 2)), None, ValueError, "NULL in it"),
+        (pa.array([["a"]], pa.list_(pa.string(), 1)), None, TypeError, "vectors of numbers"),
+        (pa.array([[1]], pa.list_(pa.timestamp("us"), 1)), None, TypeError, "vectors of numbers"),
     ],
 )
 def test_payloads_that_cannot_be_stored(tmp_path, payload, codec, error, reason):
