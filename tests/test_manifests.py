@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iatro.iac.adapters import manifests as peer
-from tile_data import records_of
-
 from iac_query.adapters import manifests
 from iac_query.adapters.manifests import (
     TILE_COLUMNS,
@@ -17,6 +14,8 @@ from iac_query.adapters.manifests import (
     read_tile_manifest,
     write_tile_manifest,
 )
+from iatro.iac.adapters import manifests as peer
+from tile_data import records_of
 
 HEAD = ",".join(TILE_COLUMNS) + "\n"
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=9)

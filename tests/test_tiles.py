@@ -6,12 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from packs import flip_payload
-from PIL import Image
-from tile_data import SIZE, files_in, images_of, records_of, write_images
-
-import iac_query as iac
-from iac_query import Codec
 from iac_query.adapters import tiles
 from iac_query.adapters.tiles import (
     TileNotFoundError,
@@ -24,6 +18,12 @@ from iac_query.adapters.tiles import (
     read_package_manifest,
     read_package_metadata,
 )
+from packs import flip_payload
+from PIL import Image
+from tile_data import SIZE, files_in, images_of, records_of, write_images
+
+import iac_query as iac
+from iac_query import Codec
 
 LOSSLESS = {"lossless": True, "effort": 1}
 COUNT = 7
@@ -43,7 +43,15 @@ def pack(tmp_path: Path, images: np.ndarray) -> Path:
 def listed(records, suffix: str = "jxl") -> list[tuple]:
     """Records as a pack lists them."""
     return [
-        (r.tile_id, r.patient_id, r.slide_id, Path(f"tiles/{r.tile_id}.{suffix}"), r.x, r.y, r.split)
+        (
+            r.tile_id,
+            r.patient_id,
+            r.slide_id,
+            Path(f"tiles/{r.tile_id}.{suffix}"),
+            r.x,
+            r.y,
+            r.split,
+        )
         for r in records
     ]
 

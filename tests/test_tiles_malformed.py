@@ -8,12 +8,6 @@ import imagecodecs
 import numpy as np
 import pytest
 import tifffile
-from packs import write_pack
-from PIL import Image
-from tile_data import SIZE, files_in, images_of, records_of, write_images
-
-import iac_query as iac
-from iac_query import Codec
 from iac_query.adapters.tiles import (
     TilePackageReader,
     build_tile_package,
@@ -21,6 +15,12 @@ from iac_query.adapters.tiles import (
     build_tile_package_from_records,
     read_package_manifest,
 )
+from packs import write_pack
+from PIL import Image
+from tile_data import SIZE, files_in, images_of, records_of, write_images
+
+import iac_query as iac
+from iac_query import Codec
 
 FAST = {"lossless": True, "effort": 1}
 

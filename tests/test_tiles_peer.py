@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from iac_query.adapters import tiles
+from iac_query.adapters.manifests import TileRecord
 from iatro.iac.adapters import manifests as peer_manifests
 from iatro.iac.adapters import tiles as peer
 from iatro.iac.adapters.validate import validate_package
@@ -16,8 +18,6 @@ from tile_data import images_of, records_of, write_images
 
 import iac_query as iac
 from iac_query import Codec
-from iac_query.adapters import tiles
-from iac_query.adapters.manifests import TileRecord
 
 GOLDEN = sorted(
     name for name, entry in MANIFEST.items() if entry["header"]["payload_type"] == "image_tiles"
@@ -61,7 +61,11 @@ def test_packs_of_the_same_files_are_alike(tmp_path: Path, lossless: bool):
         )
     ours, theirs = (iac.PackReader(tmp_path / name) for name in ("ours.iac", "theirs.iac"))
     headers = [
-        {key: value for key, value in reader.header.items() if key not in ("created_by", "data_length")}
+        {
+            key: value
+            for key, value in reader.header.items()
+            if key not in ("created_by", "data_length")
+        }
         for reader in (ours, theirs)
     ]
     assert headers[0] == headers[1]
@@ -104,9 +108,7 @@ def test_what_we_build_it_reads(made, default):
     records, (stride_x, stride_y), images = made
     if default:
         stride_x = stride_y = None
-        records = [
-            TileRecord(**{**vars(r), "x": r.x % 65536, "y": r.y % 65536}) for r in records
-        ]
+        records = [TileRecord(**{**vars(r), "x": r.x % 65536, "y": r.y % 65536}) for r in records]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.iac"
         tiles.build_tile_package_from_arrays(
@@ -126,9 +128,7 @@ def test_what_we_build_it_reads(made, default):
         found = tiles.read_package_manifest(path)
         assert fields(found) == fields(peer.read_package_manifest(path))
         places = [(r.tile_id, r.patient_id, r.slide_id, r.x, r.y, r.split) for r in records]
-        assert places == [
-            (r.tile_id, r.patient_id, r.slide_id, r.x, r.y, r.split) for r in found
-        ]
+        assert places == [(r.tile_id, r.patient_id, r.slide_id, r.x, r.y, r.split) for r in found]
         other = Path(folder) / "theirs.iac"
         peer.build_tile_package_from_records(
             [peer_manifests.TileRecord(**vars(r)) for r in records],

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
-
 from iac_query.adapters.manifests import TileRecord, write_tile_manifest
+from PIL import Image
 
 SIZE = 16
 
