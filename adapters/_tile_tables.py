@@ -88,8 +88,8 @@ def tile_tables(
         patient = patients.setdefault(record.slide_id, record.patient_id)
         if patient != record.patient_id:
             raise ValueError(
-                f"tile {record.tile_id!r}: slide {record.slide_id!r} is of patient "
-                f"{record.patient_id!r}, but of {patient!r} for another tile"
+                f"tile {record.tile_id!r}: slide {record.slide_id!r} is of another patient for "
+                "another tile"
             )
     if len(patients) > limits.max_slides:
         raise ValueError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,10 +20,10 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from .._options import PathLike
-from ..codec import Codec, ImageCodec
-from ..images import as_image
+from ..codec import Codec
 from ..variable import VariableRecordPack
 from ._parallel import in_order
+from ._tile_encoding import TileEncoding, TileType, array_type, check_same_type, type_text
 from ._tile_images import open_tile, rgb, rgb_image
 from ._tile_reader import (
     EXTENDED_PAYLOAD_TYPE,
@@ -53,9 +53,6 @@ __all__ = [
     "read_package_manifest",
     "read_package_metadata",
 ]
-
-#: Height, width, channels and dtype of every tile of a pack.
-_TileType = tuple[tuple[int, int, int], np.dtype[Any]]
 
 
 def build_tile_package(
@@ -94,7 +91,7 @@ def build_tile_package(
     """
     root = Path() if tile_root is None else Path(os.fsdecode(tile_root))
     records = read_tile_manifest(manifest_path)
-    how = _Encoding(codec, lossless, distance, effort, extended)
+    how = TileEncoding(codec, lossless, distance, effort, extended)
     _build_from_files(
         records, root, output_path, how, (stride_x, stride_y), overwrite, workers, show_progress
     )
@@ -122,7 +119,7 @@ def build_tile_package_from_folder(
     :func:`find_tiles`, whose errors this has as well. Where names do not tell it, write a manifest.
     """
     records = find_tiles(folder, pattern)
-    how = _Encoding(codec, lossless, distance, effort, extended)
+    how = TileEncoding(codec, lossless, distance, effort, extended)
     _build_from_files(
         records, Path(), output_path, how, (stride_x, stride_y), overwrite, workers, show_progress
     )
@@ -150,16 +147,16 @@ def build_tile_package_from_arrays(
     iterable, of which few are held. With ``extended`` they are what the codec takes: gray of
     (height, width), alpha, uint16. Nothing is converted. ``tile_path`` is not looked at.
     """
-    how = _Encoding(codec, lossless, distance, effort, extended)
+    how = TileEncoding(codec, lossless, distance, effort, extended)
     pairs = _paired(records, arrays, "arrays")
     if not isinstance(arrays, Sequence | np.ndarray):
         # An iterator may use its memory again while these wait for their turn.
         pairs = ((record, np.array(array)) for record, array in pairs)
     first, pairs = _peeked(pairs)
-    tile_type = how.checked_type(_array_type(*first), first[0])
+    tile_type = how.checked_type(array_type(*first), first[0])
 
     def encode(pair: tuple[TileRecord, npt.NDArray[Any]]) -> bytes:
-        _same_type(pair[0], _array_type(*pair), tile_type)
+        check_same_type(pair[0], array_type(*pair), tile_type)
         return how.encode(*pair)
 
     tables = _tables(records, (stride_x, stride_y), tile_type, extended)
@@ -199,17 +196,17 @@ def build_tile_package_from_records(
     """
     if check not in ("header", "decode"):
         raise ValueError(f"check is {check!r}, expected 'header' or 'decode'")
-    how = _Encoding(codec, lossless, distance, effort, extended)
+    how = TileEncoding(codec, lossless, distance, effort, extended)
     first, pairs = _peeked(_paired(records, payloads, "payloads"))
     tile_type = how.checked_type(how.payload_type(*first), first[0])
     if tile_type[0][:2] != (tile_height, tile_width):
         raise ValueError(
-            f"tile {first[0].tile_id!r}: is {_text(tile_type)}, expected {tile_width} x "
+            f"tile {first[0].tile_id!r}: is {type_text(tile_type)}, expected {tile_width} x "
             f"{tile_height} pixels"
         )
 
     def checked(pair: tuple[TileRecord, Any]) -> Any:
-        _same_type(pair[0], how.payload_type(*pair), tile_type)
+        check_same_type(pair[0], how.payload_type(*pair), tile_type)
         if check == "decode":
             how.decode(*pair)
         return pair[1]
@@ -223,7 +220,7 @@ def _build_from_files(
     records: Sequence[TileRecord],
     root: Path,
     output_path: PathLike,
-    how: _Encoding,
+    how: TileEncoding,
     stride: tuple[int | None, int | None],
     overwrite: bool,
     workers: int | None,
@@ -232,99 +229,17 @@ def _build_from_files(
     if not records:
         raise ValueError("records are empty")
     first = open_tile(root / records[0].tile_path, None, how.extended)
-    tile_type = how.checked_type(_array_type(records[0], first), records[0])
+    tile_type = how.checked_type(array_type(records[0], first), records[0])
     size = tile_type[0][1], tile_type[0][0]
 
     def encode(record: TileRecord) -> bytes:
         array = open_tile(root / record.tile_path, size, how.extended)
-        _same_type(record, _array_type(record, array), tile_type)
+        check_same_type(record, array_type(record, array), tile_type)
         return how.encode(record, array)
 
     tables = _tables(records, stride, tile_type, how.extended)
     payloads = _shown(in_order(encode, records, workers), len(records), show_progress)
     _write(output_path, records, tables, payloads, how, tile_type, overwrite)
-
-
-class _Encoding:
-    """How tiles are encoded, and what the header says of it."""
-
-    def __init__(
-        self,
-        codec: Codec | None,
-        lossless: bool,
-        distance: float | None,
-        effort: int | None,
-        extended: bool,
-    ) -> None:
-        self.extended = extended
-        if codec is None:
-            given = {"distance": distance, "effort": effort}
-            params = {name: value for name, value in given.items() if value is not None}
-            codec = Codec.create(Codec.JXL, lossless=lossless, **params)
-        elif not extended:
-            raise ValueError("codec is for extended=True, image_tiles are of JPEG XL")
-        if not isinstance(codec, ImageCodec):
-            raise TypeError(f"codec is {codec!r}, expected a built-in codec of images")
-        self.codec = codec
-        #: The header's codec_params.
-        self.params = codec.parameters()
-        if not extended:
-            self.params = {
-                "mode": "lossless" if lossless else "lossy",
-                "lossless": bool(lossless),
-                "distance": distance,
-                "effort": effort,
-                "tile_color_space": "RGB",
-                "input_dtype": "uint8",
-            }
-
-    def checked_type(self, tile_type: _TileType, record: TileRecord) -> _TileType:
-        """The type if the schema holds it."""
-        if not self.extended and (tile_type[0][2], tile_type[1].name) != (3, "uint8"):
-            raise ValueError(
-                f"tile {record.tile_id!r}: is {_text(tile_type)}, image_tiles hold 3 channels of "
-                "uint8; extended=True writes a schema of our own that holds more"
-            )
-        return tile_type
-
-    def encode(self, record: TileRecord, array: npt.NDArray[Any]) -> bytes:
-        return _of_tile(record, self.codec.encode, array)
-
-    def decode(self, record: TileRecord, payload: Any) -> None:
-        _of_tile(record, self.codec.decode, payload)
-
-    def payload_type(self, record: TileRecord, payload: Any) -> _TileType:
-        shape, dtype = _of_tile(record, self.codec.shape_and_dtype, payload)
-        return _with_channels(shape), dtype
-
-
-def _of_tile(record: TileRecord, function: Callable[[Any], Any], value: Any) -> Any:
-    """function(value), whose error names the tile."""
-    try:
-        return function(value)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"tile {record.tile_id!r}: {error}") from error
-
-
-def _array_type(record: TileRecord, array: Any) -> _TileType:
-    image = _of_tile(record, as_image, array)
-    return _with_channels(image.shape), image.dtype
-
-
-def _with_channels(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    return (shape[0], shape[1], shape[2] if len(shape) == 3 else 1)
-
-
-def _same_type(record: TileRecord, found: _TileType, expected: _TileType) -> None:
-    if found != expected:
-        raise ValueError(
-            f"tile {record.tile_id!r}: is {_text(found)}, the first tile is {_text(expected)}"
-        )
-
-
-def _text(tile_type: _TileType) -> str:
-    (height, width, channels), dtype = tile_type
-    return f"{width} x {height} pixels of {channels} channels of {dtype}"
 
 
 def _paired(
@@ -363,7 +278,7 @@ def _shown(payloads: Iterator[Any], total: int, show: bool) -> Iterator[Any]:
 def _tables(
     records: Sequence[TileRecord],
     stride: tuple[int | None, int | None],
-    tile_type: _TileType,
+    tile_type: TileType,
     extended: bool,
 ) -> TileTables:
     height, width, _ = tile_type[0]
@@ -375,8 +290,8 @@ def _write(
     records: Sequence[TileRecord],
     tables: TileTables,
     payloads: Iterable[Any],
-    how: _Encoding,
-    tile_type: _TileType,
+    how: TileEncoding,
+    tile_type: TileType,
     overwrite: bool,
     extra_header: Mapping[str, Any] | None = None,
 ) -> None:
@@ -417,7 +332,7 @@ def encode_jxl_array(
     arr: npt.NDArray[Any], lossless: bool, distance: float | None, effort: int | None
 ) -> bytes:
     """An image as JPEG XL."""
-    return _Encoding(None, lossless, distance, effort, False).codec.encode(arr)
+    return TileEncoding(None, lossless, distance, effort, False).codec.encode(arr)
 
 
 def encode_jxl(

@@ -10,18 +10,17 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from iac_query.adapters import features, manifests, tiles
 from iatro.iac.adapters import features as peer_features
 from iatro.iac.adapters import manifests as peer_manifests
 from iatro.iac.adapters import tiles as peer_tiles
 from PIL import Image
 
-from iac_query.adapters import features, manifests, tiles
-
 from ._measure import Timings, interleaved, print_table
-from .images import make_images
+from .images import TILES, make_images
 
-BUILT, READ, SIZE = 64, 256, 256
-FEATURES, DIM = 40_000, 1024
+BUILT, READ, SIZE = 32, 256, 256
+FEATURES, DIM = 20_000, 512
 
 #: How tiles are encoded, and how many times the peer we want to be.
 BUILDS = {
@@ -50,7 +49,7 @@ def records(package: ModuleType, count: int) -> list[Any]:
 def write_files(folder: Path) -> Path:
     """Image files and their manifest."""
     listed = records(manifests, BUILT)
-    for record, image in zip(listed, make_images("tiles"), strict=True):
+    for record, image in zip(listed, make_images("tiles")[:BUILT], strict=True):
         Image.fromarray(image).save(folder / record.tile_path)
     manifests.write_tile_manifest(folder / "manifest.csv", listed)
     return folder / "manifest.csv"
@@ -71,7 +70,7 @@ def builds(folder: Path, manifest: Path, options: dict[str, Any]) -> Timings:
 
 def reads(folder: Path, options: dict[str, Any]) -> Timings:
     """256 tiles in random order into one array."""
-    images = np.array(make_images("tiles") * (READ // BUILT))
+    images = np.array(make_images("tiles") * (READ // TILES))
     tiles.build_tile_package_from_arrays(
         records(manifests, READ), images, folder / "read.iac", overwrite=True, **options
     )

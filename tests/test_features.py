@@ -264,7 +264,7 @@ print(max(peaks) * 1024)
 def test_a_matrix_is_written_once_and_never_held(tmp_path: Path):
     rows, dim = 2000, 16384  # 125 MiB, of which half is stored
     mapped = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (rows, dim))
-    mapped[:, 0] = np.arange(rows) 
+    mapped[:, 0] = np.arange(rows)
     del mapped
     run = subprocess.run(
         [sys.executable, "-c", MEASURED, tmp_path / "x.npy", tmp_path / "f.iac"],

@@ -135,7 +135,9 @@ def test_records_are_checked_as_those_of_tiles(tmp_path: Path):
     records[3] = replace(records[3], tile_id="tile-é-0")
     refused(tmp_path, matrix_of(), "duplicate tile_id values: 1", records=records)
     records[3] = replace(records[3], tile_id="x", patient_id="other")
-    refused(tmp_path, matrix_of(), "tile 'x': slide 'slide-1' is of patient", records=records)
+    refused(
+        tmp_path, matrix_of(), "tile 'x': slide 'slide-1' is of another patient", records=records
+    )
     many = records_of(256, slides=256)
     refused(tmp_path, np.zeros((256, 2)), "256 slides, a pack holds 255", records=many)
 

@@ -49,7 +49,7 @@ def changed(count: int, row: int, **fields) -> list:
         ({"tile_id": ""}, "tile '': tile_id is empty"),
         ({"slide_id": ""}, "tile 'tile-é-2': slide_id is empty"),
         ({"patient_id": ""}, "tile 'tile-é-2': patient_id is empty"),
-        ({"patient_id": "other"}, "tile-é-2': slide 'slide-0' is of patient 'other', but of"),
+        ({"patient_id": "other"}, "tile-é-2': slide 'slide-0' is of another patient for"),
         ({"split": "\udc80"}, "tile-é-2': split is no text of UTF-8"),
         ({"x": -16}, "tile-é-2': x is -16, expected 0 or more"),
         ({"x": 17}, "tile-é-2': x is 17, which does not divide by the stride 16"),

@@ -170,8 +170,8 @@ void encode_exact_floats(const Settings& settings, const ImageShape& shape, cons
   throw refused("libjxl cannot store these floats exactly");
 }
 
-// The encoder of its own that libjxl has for the least effort stores some images wrongly: of 16 x 16
-// random pixels one in a hundred.
+// The encoder of its own that libjxl has for the least effort stores some images wrongly: of 16 x
+// 16 random pixels one in a hundred.
 void encode_exact_fast(const Settings& settings, const ImageShape& shape, const std::byte* pixels,
                        std::vector<std::byte>& out) {
   const size_t start = out.size();
