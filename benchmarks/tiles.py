@@ -22,7 +22,7 @@ from .images import TILES, make_images
 BUILT, READ, SIZE = 32, 256, 256
 FEATURES, DIM = 20_000, 512
 
-#: How tiles are encoded, and how many times the peer we want to be.
+#: How tiles are encoded.
 BUILDS = {
     "JPEG XL lossless, effort 1": {"lossless": True, "effort": 1},
     "JPEG XL lossless, effort 3": {"lossless": True, "effort": 3},
