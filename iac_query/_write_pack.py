@@ -254,7 +254,7 @@ def _write_matrix(job: _Job, table: pa.Table, column: pa.ChunkedArray) -> None:
     dtype = np.dtype(_payloads.value_type(column.type).to_pandas_dtype())
     if dtype.kind not in "biufc":
         raise TypeError(f"payloads are {column.type}, expected vectors of numbers or booleans")
-    header = job.header(matrix_header(dim, dtype))
+    header = job.header({"codec": Codec.NONE, **matrix_header(dim, dtype)})
     slides, index = job.tables(table, header)
     chunks = (_payloads.matrix_bytes(chunk) for chunk in column.chunks)
     write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
@@ -326,8 +326,8 @@ def _copy(
         if codec is not None and codec.name != Codec.NONE:
             raise ValueError(f"rows of matrices have no codec, codec is {codec.name!r}")
         matrix = matrix_header(*sources.shape())
-        if not any("codec" in header for header in sources.headers):
-            del matrix["codec"]  # it may be left out
+        if any("codec" in header for header in sources.headers):  # it may be left out
+            matrix["codec"] = Codec.NONE
         header = job.header(kept, matrix)
         slides, index = job.tables(table, header, slide_names, sources.source)
         parts = _stored(records, reading)

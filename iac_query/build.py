@@ -256,26 +256,73 @@ def build_fixed(
     array = np.asarray(matrix)
     if array.ndim != 2:
         raise ValueError(f"matrix has {array.ndim} dimensions, expected 2")
-    if array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char in "gG":
-        raise TypeError(f"matrix of {array.dtype} cannot be stored")
     if len(array) != (rows := _rows(index_table)):
         raise ValueError(f"{len(array)} matrix rows for {rows} rows of index_table")
-    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    step = max(1, _COPY_BYTES // max(1, array.shape[1] * array.itemsize))
+    build_fixed_streaming(
+        output_path,
+        payload_type=payload_type,
+        slide_table=slide_table,
+        index_table=index_table,
+        blocks=(array[start : start + step] for start in range(0, len(array), step)),
+        dim=array.shape[1],
+        dtype=array.dtype,
+        extra_header={"codec": Codec.NONE, **(extra_header or {})},
+        overwrite=overwrite,
+    )
+
+
+def build_fixed_streaming(
+    output_path: PathLike,
+    *,
+    payload_type: str,
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    blocks: Iterable[npt.NDArray[Any]],
+    dim: int,
+    dtype: npt.DTypeLike,
+    extra_header: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """:func:`build_fixed` from the rows of many matrices, which go to disk as they come.
+
+    Each of ``blocks`` has ``dim`` columns of ``dtype``.
+    """
+    dtype = np.dtype(dtype).newbyteorder("=")
+    if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char in "gG":
+        raise TypeError(f"matrix of {dtype} cannot be stored")
+    rows = _rows(index_table)
     header = {
         "payload_type": payload_type,
-        **matrix_header(array.shape[1], array.dtype),
+        **matrix_header(dim, dtype),
         **(extra_header or {}),
     }
-    data = array.reshape(-1).view(np.uint8)
-    build_pack_data_segment(
-        output_path, header, slide_table, index_table, data, overwrite=overwrite
-    )
+
+    def fill(writer: _native.Writer) -> None:
+        written = 0
+        for block in blocks:
+            if block.ndim != 2 or block.shape[1] != dim or block.dtype.newbyteorder("=") != dtype:
+                raise ValueError(
+                    f"matrix rows from {written} on are {block.shape} of {block.dtype}, expected "
+                    f"{dim} columns of {dtype}"
+                )
+            block = np.ascontiguousarray(block, dtype=dtype.newbyteorder("<"))
+            writer.append_data(block.reshape(-1).view(np.uint8))
+            written += len(block)
+            if written > rows:
+                break
+        if written != rows:
+            more = "more than " if written > rows else ""
+            raise ValueError(
+                f"{more}{min(written, rows)} matrix rows for {rows} rows of index_table"
+            )
+
+    _write(output_path, header, slide_table, index_table, fill, overwrite)
 
 
 def matrix_header(dim: int, dtype: np.dtype[Any]) -> dict[str, Any]:
     """What the header of a pack says of a matrix with ``dim`` values in a row."""
     return {
-        "codec": Codec.NONE,
         "feature_dim": dim,
         "dtype": dtype.name,
         "feature_record_bytes": dim * dtype.itemsize,

@@ -21,7 +21,7 @@ from ._options import (
 )
 from .batch import ContiguousRecordBatch
 from .errors import CodecError
-from .images import ImageBatch, as_image, single_image
+from .images import ImageBatch, array_shape, as_image, single_image
 
 __all__ = ["Codec"]
 
@@ -223,6 +223,14 @@ class ImageCodec(NativeCodec):
     def encode_many(self, objects: Iterable[Any], workers: int | None = None) -> list[bytes]:
         """Payloads of many images, in order, encoded in parallel."""
         return self._native.encode_many([as_image(obj) for obj in objects], worker_count(workers))
+
+    def shape_and_dtype(self, payload: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """What :meth:`decode` would give, from the start of a payload, without decoding it.
+
+        Raises CodecError when the payload does not start as an image of this codec.
+        """
+        *shape, name = self._native.image_shape(payload)
+        return array_shape(shape), np.dtype(name)
 
     def decode(self, payload: Any, *, max_samples: int = MAX_SAMPLES) -> npt.NDArray[Any]:
         """The image of one payload, a writable array; (height, width) for one channel.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ._options import PathLike, read_options, row_array
 from ._record_pack import RecordPack
-from .build import build_fixed
+from .build import build_fixed, build_fixed_streaming
 from .errors import PackError
 
 __all__ = ["FixedRecordPack", "fixed_shape"]
@@ -31,6 +31,7 @@ class FixedRecordPack(RecordPack):
         self.dim, self.dtype = fixed_shape(self.header, str(self._reader.package_path))
 
     build = staticmethod(build_fixed)
+    build_streaming = staticmethod(build_fixed_streaming)
 
     def read(self, row: int) -> npt.NDArray[Any]:
         """One record: shape (dim,), the pack's dtype, read-only."""

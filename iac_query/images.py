@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,21 @@ def single_image(batch: _native.Batch) -> npt.NDArray[Any]:
     """The one image of a batch that nothing else holds: a writable array."""
     shapes, types = batch.images
     dtype = _native.PIXEL_TYPES[types[0]]
-    return np.frombuffer(batch.take_data(), dtype).reshape(_array_shape(shapes[0]))
+    return np.frombuffer(batch.take_data(), dtype).reshape(array_shape(shapes[0]))
 
 
-def _array_shape(shape: npt.NDArray[np.uint32]) -> tuple[int, ...]:
-    height, width, channels = shape.tolist()
+def stacked_images(batch: _native.Batch) -> npt.NDArray[Any]:
+    """The images of a batch that nothing else holds: a writable array (n, height, width, channels).
+
+    None of them is missing. Raises ValueError for images that differ, or for none.
+    """
+    (height, width, channels), dtype = ImageBatch.from_native(batch, "null").common_type()
+    return np.frombuffer(batch.take_data(), dtype).reshape(-1, height, width, channels)
+
+
+def array_shape(shape: Iterable[int]) -> tuple[int, ...]:
+    """The shape of the array of an image's height, width and channels."""
+    height, width, channels = map(int, shape)
     return (height, width) if channels == 1 else (height, width, channels)
 
 
@@ -94,7 +104,7 @@ class ImageBatch:
         """Each image's shape; None where it is missing."""
         valid = self.validity
         return [
-            _array_shape(shape) if here else None
+            array_shape(shape) if here else None
             for shape, here in zip(self._shapes, valid, strict=True)
         ]
 
@@ -137,7 +147,7 @@ class ImageBatch:
             return None
         dtype = np.dtype(_native.PIXEL_TYPES[self._types[index]])
         # Behind one of another dtype an image may start at an odd address.
-        return np.frombuffer(data, dtype).reshape(_array_shape(self._shapes[index]))
+        return np.frombuffer(data, dtype).reshape(array_shape(self._shapes[index]))
 
     def __iter__(self) -> Iterator[npt.NDArray[Any] | None]:
         return (self[index] for index in range(len(self)))
@@ -171,6 +181,11 @@ class ImageBatch:
 
     def common_shape(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """The one shape and dtype of all images that are there. Raises ValueError for several."""
+        shape, dtype = self.common_type()
+        return array_shape(shape), dtype
+
+    def common_type(self) -> tuple[tuple[int, int, int], np.dtype[Any]]:
+        """Height, width, channels and dtype, as :meth:`common_shape`."""
         there = self.validity
         shapes, types = self._shapes[there], self._types[there]
         if len(shapes) == 0:
@@ -180,10 +195,10 @@ class ImageBatch:
             other = int(np.flatnonzero(different)[0])
             names = _native.PIXEL_TYPES
             raise ValueError(
-                f"images differ: {_array_shape(shapes[0])} {names[types[0]]} and "
-                f"{_array_shape(shapes[other])} {names[types[other]]}"
+                f"images differ: {array_shape(shapes[0])} {names[types[0]]} and "
+                f"{array_shape(shapes[other])} {names[types[other]]}"
             )
-        return _array_shape(shapes[0]), np.dtype(_native.PIXEL_TYPES[types[0]])
+        return tuple(shapes[0].tolist()), np.dtype(_native.PIXEL_TYPES[types[0]])
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         return self.to_arrow().__arrow_c_array__(requested_schema)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ._options import (
     MAX_BATCH_BYTES,
@@ -24,7 +25,7 @@ from .batch import ContiguousRecordBatch
 from .build import build_variable, build_variable_from_payloads
 from .codec import Codec, codec_of_header, is_registered
 from .errors import CodecError, PackError, RecordFailure, row_error
-from .images import ImageBatch, single_image
+from .images import ImageBatch, single_image, stacked_images
 
 __all__ = ["VariableRecordPack"]
 
@@ -185,6 +186,41 @@ class VariableRecordPack(RecordPack):
         batch = native.read(row_array(rows, len(self._reader)), *options)
         kind = ImageBatch if native.decodes_to_images else ContiguousRecordBatch
         return kind.from_native(batch, on_error, report)
+
+    def read_tensor(
+        self,
+        rows: Iterable[int],
+        *,
+        workers: int | None = None,
+        verify: bool = True,
+        max_batch_bytes: int = MAX_BATCH_BYTES,
+        max_samples: int = MAX_SAMPLES,
+    ) -> npt.NDArray[Any]:
+        """Images, decoded in parallel, as one writable array (n, height, width, channels).
+
+        Options and errors as :meth:`read_many_contiguous`. Raises CodecError for a codec that does
+        not decode to images, and for images that differ in shape or dtype; ValueError for no rows,
+        which have no shape.
+        """
+        reader = self._reader
+        if not reader.native.decodes_to_images:
+            raise CodecError(f"{reader.package_path}: its codec does not decode to images")
+        options = read_options(
+            True,
+            workers,
+            verify,
+            "raise",
+            max_batch_bytes=max_batch_bytes,
+            max_samples=max_samples,
+        )
+        rows = row_array(rows, len(reader))
+        if len(rows) == 0:
+            raise ValueError("no rows, so no shape of a tensor")
+        batch = reader.native.read(rows, *options)
+        try:
+            return stacked_images(batch)
+        except ValueError as error:
+            raise CodecError(f"{reader.package_path}: {error}") from error
 
     def _decode_contiguous(
         self,

@@ -314,3 +314,39 @@ def test_deeply_nested_columns_are_read_back(tmp_path, depth):
     index = pa.table({"nested": pa.nulls(3, type)})
     iac.build_pack(tmp_path / "x.iac", {}, slide_table(), index, [b"x"] * 3)
     assert iac.PackReader(tmp_path / "x.iac").index_table["nested"].null_count == 3
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason"),
+    [
+        ([np.zeros((2, 3))], "2 matrix rows for 5 rows of index_table"),
+        ([np.zeros((5, 3)), np.zeros((1, 3))], "more than 5 matrix rows for 5 rows"),
+        ([np.zeros((2, 3)), np.zeros((3, 4))], r"rows from 2 on are \(3, 4\) of float64"),
+        ([np.zeros((2, 3)), np.zeros((3, 3), "f4")], r"rows from 2 on are \(3, 3\) of float32"),
+        ([np.zeros(3)], r"rows from 0 on are \(3,\)"),
+    ],
+)
+def test_blocks_that_are_no_matrix(tmp_path: Path, blocks, reason: str):
+    with pytest.raises(ValueError, match=reason):
+        write_blocks(tmp_path / "x.iac", blocks)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_matrix_in_blocks_is_the_same(tmp_path: Path):
+    matrix = np.arange(15.0).reshape(5, 3)
+    blocks = [matrix[:0], matrix[:2].astype(">f8"), np.asfortranarray(matrix[2:])]
+    with iac.FixedRecordPack(write_blocks(tmp_path / "x.iac", iter(blocks))) as pack:
+        np.testing.assert_array_equal(pack.read_matrix(range(5)), matrix)
+
+
+def write_blocks(path: Path, blocks) -> Path:
+    iac.FixedRecordPack.build_streaming(
+        path,
+        payload_type="embeddings",
+        slide_table=slide_table(),
+        index_table=item_table(5),
+        blocks=blocks,
+        dim=3,
+        dtype="float64",
+    )
+    return path

@@ -326,3 +326,40 @@ def test_byte_packs_are_no_images(tmp_path: Path):
     write_images(tmp_path / "x.iac", [b"a", b"b"], codec="zstd")
     with pytest.raises(iac.CodecError, match="does not decode to images"):
         iac.decode(references(tmp_path / "x.iac", [0]), as_="image")
+    with (
+        iac.VariableRecordPack(tmp_path / "x.iac") as pack,
+        pytest.raises(iac.CodecError, match=r"x\.iac: its codec does not decode to images"),
+    ):
+        pack.read_tensor([0])
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (5, 4, 3)])
+def test_images_as_one_writable_array(tmp_path: Path, shape: tuple[int, ...]):
+    images = [image(shape, "uint16", i) for i in range(4)]
+    path = write_images(tmp_path / "x.iac", images)
+    with iac.VariableRecordPack(path) as pack:
+        found = pack.read_tensor([3, 1, -1], workers=2)
+        expected = np.array([images[3], images[1], images[3]])
+        np.testing.assert_array_equal(found, expected.reshape(3, 5, 4, -1))
+        found[:] = 0
+        np.testing.assert_array_equal(pack.read(3), images[3])
+        with pytest.raises(ValueError, match="no rows"):
+            pack.read_tensor([])
+    write_images(tmp_path / "y.iac", mixed_images())
+    with (
+        iac.VariableRecordPack(tmp_path / "y.iac") as pack,
+        pytest.raises(iac.CodecError, match=r"y\.iac: images differ"),
+    ):
+        pack.read_tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    "codec", [iac.Codec.create(name) for name in ("jxl", "jpeg", "jpeg2000", "jpegls")], ids=repr
+)
+@pytest.mark.parametrize("shape", [(9, 8), (9, 8, 3)])
+def test_the_shape_is_told_without_decoding(codec: iac.Codec, shape: tuple[int, ...]):
+    payload = codec.encode(image(shape, "uint8"))
+    assert codec.shape_and_dtype(payload) == (shape, np.dtype("uint8"))
+    for bad in (b"", b"nothing of the sort"):
+        with pytest.raises(iac.CodecError, match=codec.name):
+            codec.shape_and_dtype(bad)

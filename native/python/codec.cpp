@@ -58,6 +58,13 @@ py::list encode_many_images(const ImageCodec& codec, const py::list& arrays, uns
   });
 }
 
+// Height, width, channels and NumPy's name of the type, from the start of a payload.
+py::tuple image_shape(const Codec& codec, py::handle payload) {
+  const BufferView view(payload);
+  const ImageShape shape = codec.decoded_size(view.bytes()).image;
+  return py::make_tuple(shape.height, shape.width, shape.channels, name_of(shape.type));
+}
+
 Batch decode_many(const Codec& codec, const py::list& payloads, unsigned workers,
                   const std::string& on_error, uint64_t max_record_bytes, uint64_t max_batch_bytes,
                   uint64_t max_samples) {
@@ -96,7 +103,8 @@ void bind_codec(py::module_& module) {
       .def("encode", &encode_bytes, py::arg("object"))
       .def("encode_many", &encode_many_bytes, py::arg("objects"), py::arg("workers"));
   py::class_<ImageCodec, Codec, std::shared_ptr<ImageCodec>>(module, "ImageCodec")
-      .def("encode_many", &encode_many_images, py::arg("arrays"), py::arg("workers"));
+      .def("encode_many", &encode_many_images, py::arg("arrays"), py::arg("workers"))
+      .def("image_shape", &image_shape, py::arg("payload"));
 
   module.def(
       "make_codec",
