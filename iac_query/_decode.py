@@ -170,7 +170,8 @@ class _Decoding:
     ) -> _native.Batch:
         on_error = "raise" if self.on_error == "raise" else "null"
         options = read_options(kind.decodes, self.workers, self.verify, on_error)
-        batch = pack.read(self.references.row[positions], *options)
+        text = kind.kind == "text"
+        batch = pack.read(self.references.row[positions], *options, text=text)
         for at, error in batch.failures:
             self._fail(positions[at : at + 1], pack.path, error)
         return batch

@@ -64,6 +64,15 @@ class ImageCodec(Codec):
 def make_codec(name: str, params: str) -> ByteCodec | ImageCodec: ...
 def make_decoder(name: str, params: str) -> ByteCodec | ImageCodec: ...
 
+def parse_documents(
+    payloads: BytesLike,
+    offsets: npt.NDArray[np.uint64],
+    payload_type: str,
+    workers: int,
+    path: bytes,
+    rows: npt.NDArray[np.int64],
+) -> list[tuple[str, str, list[tuple[Any, ...]]] | Exception]: ...
+
 class Pack:
     def __init__(self, path: bytes) -> None: ...
     @staticmethod
@@ -101,6 +110,7 @@ class Pack:
         max_record_bytes: int,
         max_batch_bytes: int,
         max_samples: int,
+        text: bool = False,
     ) -> Batch: ...
     def read_one(self, row: int, decode: bool, verify: bool, max_record_bytes: int) -> bytes: ...
     def read_data(self, offset: int, length: int) -> bytes: ...
