@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from iac_query.adapters import text, text_pair
 from iatro.iac.adapters import text as peer_text
 from iatro.iac.adapters import text_pair as peer_pair
-from packs import write_encoded
-
-import iac_query as iac
+from packs import write_pack
 
 
 @dataclass(frozen=True)
@@ -150,9 +148,4 @@ def entry(doc_id: Any = "d", offset: Any = 0, length: Any = 0, **more: Any) -> d
 
 def write_payloads(path: Path, payloads: list[bytes], name: str = "clinical_text") -> Path:
     """A pack of payloads as they are."""
-    plain = write_encoded(path, payloads, "none")
-    with iac.PackReader(plain) as reader:
-        header = {"payload_type": name, "codec": "none"}
-        tables = reader.slide_table, reader.index_table.select(["item_id", "slide_idx"])
-    iac.build_pack(path, header, *tables, payloads, overwrite=True)
-    return path
+    return write_pack(path, payloads, payload_type=name)

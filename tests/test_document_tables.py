@@ -246,7 +246,7 @@ WRONG_FILES = [
     ("x.jsonl", b'[{"patient_id": "p"}]\n', "cannot be read as JSON Lines"),
     ("x.parquet", b"SECRET no Parquet", "cannot be read as Parquet"),
     ("x.txt", b"", "its name ends in none of .csv"),
-    ("x.csv.gz", b"SECRET not compressed", ""),
+    ("x.csv.gz", b"SECRET not compressed", "header check"),
 ]
 
 

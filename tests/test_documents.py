@@ -4,7 +4,7 @@ import re
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packs import DATA, write_pack
 from patients import SCHEMAS, TEXT, as_dict, entry, make, payload, some_patients, write_payloads
@@ -89,7 +89,8 @@ def test_a_rewritten_pack_is_the_same(con, tmp_path):
         COPY (SELECT t FROM (SELECT patient_id, institution, num_docs,
                                     iac_payload(record) AS payload
                              FROM '{DATA}/clinical_text.iac') AS t)
-        TO '{tmp_path}/x.iac' (FORMAT iac, CODEC 'zstd', PAYLOAD_TYPE 'clinical_text')
+        TO '{tmp_path}/x.iac' (FORMAT iac, CODEC 'zstd', PAYLOAD_TYPE 'clinical_text',
+                                SLIDE_COLUMNS [])
         """
     )
     assert docs_in_sql(con, TEXT, tmp_path / "x.iac") == docs_in_sql(
@@ -211,16 +212,16 @@ def test_what_other_writers_may_write(con, tmp_path, manifest, region, texts):
     assert in_sql == as_dict(patient)["docs"]
 
 
+@settings(max_examples=40)
 @given(data=st.data())
-def test_any_change_of_a_payload_is_read_alike_or_refused(tmp_path_factory, data):
+def test_any_change_of_a_payload_is_read_alike_or_refused(con, tmp_path, data):
     raw = bytearray(payload({"docs": [entry("a", 0, 3), entry("b", 3, 2)]}, "é1日".encode()))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(raw) - 1))
         raw[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
-    path = write_payloads(tmp_path_factory.mktemp("x") / "x.iac", [bytes(raw)])
+    path = write_payloads(tmp_path / "x.iac", [bytes(raw)])
     (found,) = TEXT.reader(path).read_patients_at([0], on_error="null")
-    with iac.connect() as con:
-        ((docs,),) = con.sql(f"SELECT TRY(iac_docs(record)) FROM '{path}'").fetchall()
+    ((docs,),) = con.sql(f"SELECT TRY(iac_docs(record)) FROM '{path}'").fetchall()
     assert (found is None) == (docs is None)
     if found is not None:
         peers = TEXT.peer_reader(path).read_patient_at(0)
@@ -300,7 +301,7 @@ def test_no_record_has_no_documents(con):
         "STRUCT(doc_id VARCHAR, doc_type VARCHAR, doc_category VARCHAR, doc_timestamp VARCHAR, "
         "encounter VARCHAR, episode_index INTEGER, source VARCHAR, "
     )
-    assert [type for _, type, *_ in types] == [
-        shared + '"text" VARCHAR)[]',
+    assert [type.replace('"', "") for _, type, *_ in types] == [
+        shared + "text VARCHAR)[]",
         shared + "source_text VARCHAR, compressed_text VARCHAR)[]",
     ]
