@@ -22,6 +22,7 @@ from ._documents import (
     index_row,
     open_documents,
     read_documents,
+    read_one,
 )
 from ._row_ids import RowIds
 
@@ -194,7 +195,7 @@ class ClinicalTextReader:
         Raises PackIndexError for a row that is not there, ChecksumError and CodecError for a
         damaged one, with pack and row in them.
         """
-        return self.read_patients_at([row], workers=1)[0]  # type: ignore[return-value]
+        return read_one(self._pack, row, _patient)
 
     def read_patients_at(
         self,
