@@ -16,6 +16,7 @@ namespace {
 struct Field {
   const char* name;
   std::string_view (*text)(const Document&);
+  bool in_payload = false;  // the text is a part of the payload
 };
 
 template <auto member>
@@ -37,10 +38,10 @@ std::vector<Field> fields() {
       {"source", text_of_document<&Document::source>},
   };
   if constexpr (kind == DocumentKind::text) {
-    fields.push_back({"text", text_of_document<&Document::text>});
+    fields.push_back({"text", text_of_document<&Document::text>, true});
   } else {
-    fields.push_back({"source_text", text_of_document<&Document::text>});
-    fields.push_back({"compressed_text", text_of_document<&Document::compressed_text>});
+    fields.push_back({"source_text", text_of_document<&Document::text>, true});
+    fields.push_back({"compressed_text", text_of_document<&Document::compressed_text>, true});
   }
   return fields;
 }
@@ -55,8 +56,7 @@ LogicalType docs_type() {
     names.push_back(field.name);
     types.push_back(field.text != nullptr ? text.get() : integer.get());
   }
-  const LogicalType document(
-      duckdb_create_struct_type(types.data(), names.data(), types.size()));
+  const LogicalType document(duckdb_create_struct_type(types.data(), names.data(), types.size()));
   return LogicalType(duckdb_create_list_type(document.get()));
 }
 
@@ -68,8 +68,9 @@ void require_kind(const Pack& pack, DocumentKind wanted) {
               std::string("its records are not ") +
                   (wanted == DocumentKind::text ? "documents" : "pairs of documents") +
                   ", its payload type is '" + pack.header().payload_type + "'" +
-                  (!other_function ? "" : wanted == DocumentKind::text ? ", use iac_doc_pairs"
-                                                                       : ", use iac_docs"));
+                  (!other_function                ? ""
+                   : wanted == DocumentKind::text ? ", use iac_doc_pairs"
+                                                  : ", use iac_docs"));
 }
 
 // A document, and the row that it is of.
@@ -85,7 +86,8 @@ void write_episodes(const std::vector<Item>& items, idx_t first, duckdb_vector o
   for (size_t i = 0; i < items.size(); ++i) {
     const int64_t episode = items[i].document->episode_index;
     if (episode < INT32_MIN || episode > INT32_MAX) {
-      throw Error(Error::Kind::codec, "INTEGER cannot hold an episode_index of it").at(items[i].row);
+      throw Error(Error::Kind::codec, "INTEGER cannot hold an episode_index of it")
+          .at(items[i].row);
     }
     episodes[i] = static_cast<int32_t>(episode);
     duckdb_validity_set_row_validity(validity, first + i, episode != -1);
@@ -97,8 +99,8 @@ void write_docs(const Records& records, duckdb_vector out) {
   require_kind(records.pack, kind);
   const Batch batch = records.read(true);
   Failures failures(records.pack.path(), records.rows);
-  const std::vector<PatientDocuments> patients = parse_documents(
-      payloads_of(batch), kind, records.settings.options().workers, failures);
+  const std::vector<PatientDocuments> patients =
+      parse_documents(payloads_of(batch), kind, records.settings.options().workers, failures);
   failures.finish(OnError::raise, {}, {});
 
   std::vector<Item> items;
@@ -123,14 +125,18 @@ void write_docs(const Records& records, duckdb_vector out) {
     next += patients[i].documents.size();
   }
   const duckdb_vector documents = duckdb_list_vector_get_child(out);
+  const std::string_view payloads(reinterpret_cast<const char*>(batch.data.data()),
+                                  batch.data.size());
+  const auto slot = [&](size_t i) { return first + i; };
   for (idx_t c = 0; c < columns.size(); ++c) {
     const duckdb_vector column = duckdb_struct_vector_get_child(documents, c);
+    const auto text = [&](size_t i) { return columns[c].text(*items[i].document); };
     if (columns[c].text == nullptr) {
       write_episodes(items, first, column);
+    } else if (columns[c].in_payload) {
+      write_strings_within(column, payloads, items.size(), text, slot);
     } else {
-      write_scattered_strings(
-          column, items.size(), [&](size_t i) { return columns[c].text(*items[i].document); },
-          [&](size_t i) { return first + i; });
+      write_scattered_strings(column, items.size(), text, slot);
     }
   }
 }

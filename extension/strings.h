@@ -123,9 +123,38 @@ void write_strings(duckdb_vector vector, const char* data, uint64_t size, const 
   }
 }
 
-// Writes `count` strings from anywhere, text(i) to slot(i): those that do not fit into their headers
-// are put one behind the other, so that DuckDB takes them in one piece. A string that follows itself
-// is kept once.
+// Writes `count` strings that lie anywhere in one piece, which is kept whole: text(i) to slot(i).
+template <class Text, class Slot>
+void write_strings_within(duckdb_vector vector, std::string_view piece, size_t count, Text text,
+                          Slot slot) {
+  duckdb_string_t* const out = strings_of(vector);
+  size_t any_long = count;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view value = text(i);
+    out[slot(i)] = string_header(value.data(), checked_length(value.size()), value.data());
+    if (value.size() > inline_bytes) any_long = i;
+  }
+  if (any_long == count) return;
+  if (piece.size() > UINT32_MAX) {  // more than one call can keep
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view value = text(i);
+      if (value.size() > inline_bytes) keep_bytes(vector, slot(i), value.data(), value.size());
+    }
+    return;
+  }
+  const duckdb_string_t header = out[slot(any_long)];
+  const char* const kept = keep_bytes(vector, slot(any_long), piece.data(), piece.size());
+  out[slot(any_long)] = header;
+  for (size_t i = 0; i < count; ++i) {
+    auto& value = out[slot(i)].value;
+    if (value.inlined.length <= inline_bytes) continue;
+    value.pointer.ptr = const_cast<char*>(kept + (value.pointer.ptr - piece.data()));
+  }
+}
+
+// Writes `count` strings from anywhere, text(i) to slot(i): those that do not fit into their
+// headers are put one behind the other, so that DuckDB takes them in one piece. A string that
+// follows itself is kept once.
 template <class Text, class Slot>
 void write_scattered_strings(duckdb_vector vector, size_t count, Text text, Slot slot) {
   struct LongString {

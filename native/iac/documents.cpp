@@ -46,9 +46,9 @@ struct TextSpan {
 struct Key {
   std::string_view name;
   // One of these is where its value goes.
-  std::string Document::*text = nullptr;
-  int64_t Document::*integer = nullptr;
-  uint64_t TextSpan::*place = nullptr;
+  std::string Document::* text = nullptr;
+  int64_t Document::* integer = nullptr;
+  uint64_t TextSpan::* place = nullptr;
   size_t span = 0;  // of a place: the document's first or second text
   bool required = false;
 };
@@ -63,7 +63,7 @@ constexpr std::array common_keys{
     Key{.name = "episode_index", .integer = &Document::episode_index},
 };
 
-constexpr Key place_key(std::string_view name, uint64_t TextSpan::*place, size_t span) {
+constexpr Key place_key(std::string_view name, uint64_t TextSpan::* place, size_t span) {
   return {.name = name, .place = place, .span = span, .required = true};
 }
 

@@ -1,7 +1,6 @@
-#include "iac/documents.h"
-
 #include <catch2/catch.hpp>
 
+#include "iac/documents.h"
 #include "iac/error.h"
 
 using namespace iac;
@@ -43,10 +42,10 @@ TEST_CASE("a manifest's documents, their texts in the payload") {
 }
 
 TEST_CASE("pairs have places of their own") {
-  const std::string payload = framed(
-      R"({"docs": [{"doc_id": "d", "offset": "not its key", "source_offset": 0,)"
-      R"( "source_length": 4, "compressed_offset": 4, "compressed_length": 1}]})",
-      "longs");
+  const std::string payload =
+      framed(R"({"docs": [{"doc_id": "d", "offset": "not its key", "source_offset": 0,)"
+             R"( "source_length": 4, "compressed_offset": 4, "compressed_length": 1}]})",
+             "longs");
   const PatientDocuments patient = parse_documents(bytes_of(payload), DocumentKind::pair);
   CHECK(patient.documents.at(0).text == "long");
   CHECK(patient.documents.at(0).compressed_text == "s");
