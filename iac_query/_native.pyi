@@ -63,7 +63,6 @@ class ImageCodec(Codec):
 
 def make_codec(name: str, params: str) -> ByteCodec | ImageCodec: ...
 def make_decoder(name: str, params: str) -> ByteCodec | ImageCodec: ...
-
 def parse_documents(
     payloads: BytesLike,
     offsets: npt.NDArray[np.uint64],
