@@ -13,6 +13,7 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                          iac::duckdb::register_payload(connection);
                          iac::duckdb::register_stored(connection);
                          iac::duckdb::register_text(connection);
+                         iac::duckdb::register_docs(connection);
                          iac::duckdb::register_image(connection);
                          iac::duckdb::register_vector(connection);
                          iac::duckdb::register_verify(connection);

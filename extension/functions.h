@@ -9,6 +9,7 @@ void register_scan(duckdb_connection connection);     // iac_scan(path, layout :
 void register_payload(duckdb_connection connection);  // iac_payload(record) -> BLOB
 void register_stored(duckdb_connection connection);   // iac_stored(record) -> BLOB
 void register_text(duckdb_connection connection);     // iac_text(record) -> VARCHAR
+void register_docs(duckdb_connection connection);     // iac_docs, iac_doc_pairs(record) -> STRUCT[]
 void register_image(duckdb_connection connection);    // iac_image(record) -> STRUCT
 void register_vector(duckdb_connection connection);   // iac_vector, iac_vector_double(record)
 void register_verify(duckdb_connection connection);   // iac_verify(record) -> BOOLEAN

@@ -97,6 +97,16 @@ void init(duckdb_init_info info) {
 Batch Records::read(bool decode) const {
   ReadOptions options = settings.options();
   options.decode = decode;
+  return read(options);
+}
+
+Batch Records::read_text() const {
+  ReadOptions options = settings.options();
+  options.text = true;
+  return read(options);
+}
+
+Batch Records::read(ReadOptions options) const {
   options.limits.batch_bytes = std::max<uint64_t>(budget_, 1);
   try {
     Batch batch = pack.read(rows, options);

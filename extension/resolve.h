@@ -32,11 +32,14 @@ class Records {
 
   // All of them, decoded or as they are stored. Throws Error, naming the first that fails.
   Batch read(bool decode) const;
+  // Decoded, of documents their text region alone.
+  Batch read_text() const;
 
   // Counts bytes of the result. Throws Error when the vector takes more than it may.
   void count(uint64_t bytes) const;
 
  private:
+  Batch read(ReadOptions options) const;
   [[noreturn]] void refuse() const;
 
   const char* function_;

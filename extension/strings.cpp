@@ -1,54 +1,18 @@
 #include "strings.h"
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "vectors.h"
 
 namespace iac::duckdb {
 namespace {
 
-// Strings from anywhere: those that do not fit into their headers are put one behind the other,
-// so that DuckDB takes them in one piece. A string that follows itself is kept once.
 template <class Text>
 void gather(const ArrowArrayView& view, const Rows& rows, duckdb_vector vector, Text text) {
-  struct LongString {
-    size_t slot;
-    size_t offset;
-    uint32_t length;
-  };
-  std::string piece;
-  std::vector<LongString> long_strings;
-  duckdb_string_t* out = strings_of(vector);
-  int64_t last_long = -1;
-  for (size_t i = 0; i < rows.count(); ++i) {
-    out[i] = {};
-    if (is_null(view, rows[i])) continue;
-    const std::string_view value = text(rows[i]);
-    const uint32_t length = checked_length(value.size());
-    if (length <= inline_bytes) {
-      out[i] = string_header(value.data(), length, nullptr);
-    } else if (rows[i] == last_long) {
-      long_strings.push_back({i, long_strings.back().offset, length});
-    } else {
-      long_strings.push_back({i, piece.size(), length});
-      piece += value;
-      last_long = rows[i];
-    }
-  }
-  if (long_strings.empty()) return;
-  const bool in_one_piece = piece.size() <= UINT32_MAX;
-  const char* kept = in_one_piece
-                         ? keep_bytes(vector, long_strings.front().slot, piece.data(), piece.size())
-                         : nullptr;
-  for (const auto& [slot, offset, length] : long_strings) {
-    if (in_one_piece) {
-      out[slot] = string_header(kept + offset, length, kept + offset);
-    } else {
-      keep_bytes(vector, slot, piece.data() + offset, length);
-    }
-  }
+  write_scattered_strings(
+      vector, rows.count(),
+      [&](size_t i) { return is_null(view, rows[i]) ? std::string_view() : text(rows[i]); },
+      [](size_t i) { return i; });
 }
 
 template <class Offset>

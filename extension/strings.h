@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "handles.h"
 
@@ -117,6 +119,74 @@ void write_strings(duckdb_vector vector, const char* data, uint64_t size, const 
     auto& header = out[slot(i)].value;
     if (header.inlined.length > inline_bytes) {
       header.pointer.ptr = const_cast<char*>(kept + (header.pointer.ptr - first));
+    }
+  }
+}
+
+// Writes `count` strings that lie anywhere in one piece, which is kept whole: text(i) to slot(i).
+template <class Text, class Slot>
+void write_strings_within(duckdb_vector vector, std::string_view piece, size_t count, Text text,
+                          Slot slot) {
+  duckdb_string_t* const out = strings_of(vector);
+  size_t any_long = count;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view value = text(i);
+    out[slot(i)] = string_header(value.data(), checked_length(value.size()), value.data());
+    if (value.size() > inline_bytes) any_long = i;
+  }
+  if (any_long == count) return;
+  if (piece.size() > UINT32_MAX) {  // more than one call can keep
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view value = text(i);
+      if (value.size() > inline_bytes) keep_bytes(vector, slot(i), value.data(), value.size());
+    }
+    return;
+  }
+  const duckdb_string_t header = out[slot(any_long)];
+  const char* const kept = keep_bytes(vector, slot(any_long), piece.data(), piece.size());
+  out[slot(any_long)] = header;
+  for (size_t i = 0; i < count; ++i) {
+    auto& value = out[slot(i)].value;
+    if (value.inlined.length <= inline_bytes) continue;
+    value.pointer.ptr = const_cast<char*>(kept + (value.pointer.ptr - piece.data()));
+  }
+}
+
+// Writes `count` strings from anywhere, text(i) to slot(i): those that do not fit into their
+// headers are put one behind the other, so that DuckDB takes them in one piece. A string that
+// follows itself is kept once.
+template <class Text, class Slot>
+void write_scattered_strings(duckdb_vector vector, size_t count, Text text, Slot slot) {
+  struct LongString {
+    size_t slot;
+    size_t offset;
+    std::string_view text;
+  };
+  std::string piece;
+  std::vector<LongString> long_strings;
+  duckdb_string_t* const out = strings_of(vector);
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view value = text(i);
+    const uint32_t length = checked_length(value.size());
+    if (length <= inline_bytes) {
+      out[slot(i)] = string_header(value.data(), length, nullptr);
+      continue;
+    }
+    const bool again = !long_strings.empty() && long_strings.back().text.data() == value.data() &&
+                       long_strings.back().text.size() == value.size();
+    long_strings.push_back({slot(i), again ? long_strings.back().offset : piece.size(), value});
+    if (!again) piece += value;
+  }
+  if (long_strings.empty()) return;
+  const bool in_one_piece = piece.size() <= UINT32_MAX;
+  const char* const kept =
+      in_one_piece ? keep_bytes(vector, long_strings.front().slot, piece.data(), piece.size())
+                   : nullptr;
+  for (const auto& [slot, offset, text] : long_strings) {
+    if (in_one_piece) {
+      out[slot] = string_header(kept + offset, static_cast<uint32_t>(text.size()), kept + offset);
+    } else {
+      keep_bytes(vector, slot, piece.data() + offset, text.size());
     }
   }
 }

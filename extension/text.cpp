@@ -1,4 +1,5 @@
-// iac_text(record) -> VARCHAR: the decoded bytes of a record as text.
+// iac_text(record) -> VARCHAR: the decoded bytes of a record as text, of documents their texts, one
+// behind the other, without the manifest.
 #include <iac/error.h>
 #include <iac/utf8.h>
 
@@ -18,7 +19,7 @@ static void check_utf8(const Batch& batch, std::span<const int64_t> rows) {
 }
 
 static void write_text(const Records& records, duckdb_vector out) {
-  const Batch batch = records.read(true);
+  const Batch batch = records.read_text();
   check_utf8(batch, records.rows);
   write_bytes(records, batch, out);
 }

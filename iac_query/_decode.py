@@ -233,7 +233,8 @@ class _Decoding:
             kind.decodes, decoder.workers, decoder.verify, on_error, max_batch_bytes=most_bytes
         )
         try:
-            batch = pack.read(self.resolver.references.row[positions], *options)
+            rows = self.resolver.references.row[positions]
+            batch = pack.read(rows, *options, text=kind.kind == "text")
         except (PackError, OSError) as error:  # its index cannot be read
             self.resolver.fail(positions, pack.path, error)
             return None

@@ -1,6 +1,7 @@
 """Writing packs: counts, payloads, data segments, and encoding."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa

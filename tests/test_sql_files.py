@@ -3,7 +3,8 @@
 A query stands behind ``D`` and runs to its semicolon; below are the rows expected, with ``|``
 between columns, or ``error:`` and a part of the error's text. A blank line ends them. A comment
 starts with ``#``. ``@name;`` is the query in sql/queries/name.sql. The working folder holds the
-packs of tests/data, two of them damaged, and one also in cohort/year=.../site=... .
+packs of tests/data, two of them damaged, and one also in cohort/year=.../site=... . The notes are
+there by patient as well, in patients.iac, where those of one institution are damaged.
 """
 
 import os
@@ -16,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from iac_query.adapters.text import build_clinical_text_pack_from_table
 from packs import DATA, flip_payload, patch, segments_of
 
 import iac_query as iac
@@ -61,7 +63,27 @@ def folder(tmp_path: Path) -> Path:
         flip_payload(damaged, row)
     broken = Path(shutil.copy(folder / "raw_basic.iac", folder / "broken.iac"))
     patch(broken, segments_of(broken)[0]["index_table_offset"], b"not Arrow")
+    by_patient(folder / "notes.iac", folder / "patients.iac")
     return folder
+
+
+def by_patient(notes: Path, path: Path) -> None:
+    """Writes the notes as a pack of patients' documents. Patients of the south are damaged."""
+    with iac.connect() as con:
+        rows = con.sql(
+            f"""
+            SELECT patient_id, note_id AS doc_id, note_type AS doc_type,
+                   written::VARCHAR AS doc_timestamp, iac_text(record) AS text,
+                   CASE WHEN patient_id < 'p06' THEN 'north' ELSE 'south' END AS institution
+            FROM '{notes}' ORDER BY note_id
+            """
+        ).to_arrow_table()
+    build_clinical_text_pack_from_table(path, rows, quality=1)
+    with iac.PackReader(path) as reader:
+        institutions = reader.index_table["institution"].to_pylist()
+    for row, institution in enumerate(institutions):
+        if institution == "south":
+            flip_payload(path, row)
 
 
 def rows_of(con, sql: str) -> list[str]:

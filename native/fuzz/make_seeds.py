@@ -2,7 +2,8 @@
 
 A seed of the pack target is a pack without its padding, see pack.cpp. The streams of the native
 tests become seeds as well. Packs of images give the seeds of the codecs target: small payloads
-behind the number of their codec.
+behind the number of their codec. Packs of documents give the records that the documents target
+takes.
 """
 
 import json
@@ -16,6 +17,7 @@ HERE = Path(__file__).parent
 STREAMS = HERE.parent / "tests/data"
 SEEDS = HERE / "seeds/pack"
 CODEC_SEEDS = HERE / "seeds/codecs"
+DOCUMENT_SEEDS = HERE / "seeds/documents"
 # As codecs.cpp has them.
 CODECS = {"zstd": 0, "brotli": 1, "jxl": 2, "jpeg": 3, "jpeg2000": 5, "jpegls": 7}
 IMAGE_CODECS = ("jxl", "jpeg", "jpeg2000", "jpegls")
@@ -58,12 +60,18 @@ def main() -> None:
     """Write every seed."""
     SEEDS.mkdir(parents=True, exist_ok=True)
     CODEC_SEEDS.mkdir(parents=True, exist_ok=True)
+    DOCUMENT_SEEDS.mkdir(parents=True, exist_ok=True)
     for path in map(Path, sys.argv[1:]):
         with iac.PackReader(path) as reader:
             holds_images = reader.header.get("codec") in IMAGE_CODECS
+            holds_documents = reader.header.get("payload_type", "").startswith("clinical_text")
         if holds_images:
             write_payloads(path)
             continue
+        if holds_documents:
+            with iac.VariableRecordPack(path) as pack:
+                for row, document in enumerate(pack.read_many(range(len(pack)))):
+                    (DOCUMENT_SEEDS / f"{path.stem}_{row}").write_bytes(document)
         (SEEDS / path.stem).write_bytes(of_pack(path, literal=False))
         (SEEDS / f"{path.stem}_literal").write_bytes(of_pack(path, literal=True))
     empty = (STREAMS / "no_columns.arrows").read_bytes()

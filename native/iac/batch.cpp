@@ -1,6 +1,7 @@
 #include "iac/batch.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace iac {
 
@@ -47,6 +48,25 @@ Batch Failures::finish(OnError rule, Buffer data, std::span<const uint64_t> leng
   batch.data.set_size(*offset);
   batch.failures = std::move(list_);
   return batch;
+}
+
+void keep_parts(MutableBytes data, std::span<uint64_t> lengths, Bytes (*part)(Bytes),
+                Failures& failures) {
+  uint64_t from = 0, to = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const Bytes record = data.subspan(from, lengths[i]);
+    from += lengths[i];
+    lengths[i] = 0;
+    if (failures.at(i)) continue;
+    try {
+      const Bytes kept = part(record);
+      if (!kept.empty()) std::memmove(data.data() + to, kept.data(), kept.size());
+      lengths[i] = kept.size();
+      to += kept.size();
+    } catch (const Error& error) {
+      failures.add(i, error);
+    }
+  }
 }
 
 }  // namespace iac

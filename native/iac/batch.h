@@ -66,4 +66,9 @@ class Failures {
   std::span<const int64_t> rows_;
 };
 
+// Shrinks records, `lengths` one behind the other, to the part of each that `part` gives. It may
+// throw Error for one, which then has failed.
+void keep_parts(MutableBytes data, std::span<uint64_t> lengths, Bytes (*part)(Bytes),
+                Failures& failures);
+
 }  // namespace iac

@@ -377,6 +377,10 @@ void BatchDecoder::reserve(uint64_t needed, uint64_t hoped, uint64_t keep) {
   out_ = std::move(larger);
 }
 
+void BatchDecoder::keep(Bytes (*part)(Bytes), Failures& failures) {
+  keep_parts({out_.data(), used_}, lengths_, part, failures);
+}
+
 Batch BatchDecoder::finish(OnError rule, Failures& failures) {
   return failures.finish(rule, std::move(out_), lengths_, std::move(images_));
 }

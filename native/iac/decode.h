@@ -30,6 +30,9 @@ class BatchDecoder {
   void add(std::span<const Bytes> payloads, std::span<const Codec* const> codecs, size_t first,
            Failures& failures);
 
+  // Keeps of every record so far the part that `part` gives, see keep_parts().
+  void keep(Bytes (*part)(Bytes), Failures& failures);
+
   Batch finish(OnError rule, Failures& failures);
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "iac/checksum.h"
+#include "iac/documents.h"
 #include "iac/error.h"
 #include "iac/gather.h"
 #include "iac/platform.h"
@@ -203,6 +204,11 @@ void Pack::read_data(Segment span, MutableBytes out) const {
   });
 }
 
+bool Pack::wants_text_region(const ReadOptions& options) const {
+  return options.text && options.decode && layout_->kind() == Layout::Kind::variable &&
+         document_kind(header_.payload_type).has_value();
+}
+
 Batch Pack::read_stored(const Located& located, const ReadOptions& options,
                         Failures& failures) const {
   const uint64_t size = located.stored_bytes();
@@ -229,6 +235,7 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
     if (has_holes) std::memmove(out.data() + to, out.data() + located.places[i], lengths[i]);
     to += lengths[i];
   }
+  if (wants_text_region(options)) keep_parts(out.bytes(), lengths, text_region, failures);
   return failures.finish(options.on_error, std::move(out), lengths);
 }
 
@@ -268,6 +275,7 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
     decoder.add(payloads, codecs, first, failures);
     first = end;
   }
+  if (wants_text_region(options)) decoder.keep(text_region, failures);
   return decoder.finish(options.on_error, failures);
 }
 

@@ -20,6 +20,7 @@ struct ReadOptions {
   bool verify = true;    // compare with the crc32 of the index, where there is one
   OnError on_error = OnError::raise;
   DecodeLimits limits;
+  bool text = false;  // decoded documents (see documents.h) shrink to their text region
 };
 
 // Immutable and usable by any number of threads at once, in forked children as well. Every Error
@@ -74,6 +75,7 @@ class Pack {
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
   Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;
+  bool wants_text_region(const ReadOptions& options) const;
   uint32_t pack_stamp() const;
 
   std::shared_ptr<const Source> source_;

@@ -20,6 +20,7 @@ using Rows = py::array_t<int64_t, py::array::c_style>;
 void bind_errors(py::module_& module);
 void bind_batch(py::module_& module);
 void bind_codec(py::module_& module);
+void bind_documents(py::module_& module);
 void bind_pack(py::module_& module);
 void bind_writer(py::module_& module);
 

@@ -9,6 +9,7 @@ PYBIND11_MODULE(_native, module) {
   bind_errors(module);
   bind_batch(module);
   bind_codec(module);
+  bind_documents(module);
   bind_pack(module);
   bind_writer(module);
   module.attr("__version__") = IAC_VERSION;

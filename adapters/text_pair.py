@@ -1,0 +1,266 @@
+"""Clinical notes and a shorter text of each: ``clinical_text_pair`` packs, a record a patient.
+
+Packs are exchanged with iatro-iac-adapters 0.1.4 in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+
+from .._options import OnError, PathLike
+from ..codec import Codec
+from ..errors import RecordFailure
+from ._document_tables import patients_of_rows, rows_of_file, rows_of_table
+from ._documents import (
+    build_documents,
+    checked_patients,
+    frame,
+    index_row,
+    open_documents,
+    read_documents,
+    read_one,
+)
+from ._row_ids import RowIds
+
+__all__ = [
+    "PAIR_SCHEMA_VERSION",
+    "PAYLOAD_TYPE",
+    "ClinicalTextPairDoc",
+    "ClinicalTextPairReader",
+    "PatientTextPairs",
+    "build_clinical_text_pair_pack",
+    "build_clinical_text_pair_pack_from_file",
+    "build_clinical_text_pair_pack_from_table",
+]
+
+PAYLOAD_TYPE = "clinical_text_pair"
+PAIR_SCHEMA_VERSION = 1
+
+_VERSION = {"pair_schema_version": PAIR_SCHEMA_VERSION}
+#: The texts of a document, and the prefixes of their places in the manifest.
+_TEXTS = {"source_text": "source_", "compressed_text": "compressed_"}
+_INDEX = pa.schema(
+    {
+        "patient_id": pa.string(),
+        "institution": pa.string(),
+        "num_docs": pa.uint32(),
+        "source_raw_bytes": pa.uint64(),
+        "compressed_raw_bytes": pa.uint64(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class ClinicalTextPairDoc:
+    """A text and a shorter one of the same document. Other fields are the caller's to define."""
+
+    doc_id: str
+    source_text: str
+    compressed_text: str
+    doc_type: str = ""
+    encounter: str = ""
+    doc_category: str = ""
+    source: str = ""
+    doc_timestamp: str = ""
+    #: Groups documents; -1 for none.
+    episode_index: int = -1
+
+
+@dataclass
+class PatientTextPairs:
+    """The documents of one patient, in the order they are stored in: one record."""
+
+    patient_id: str
+    institution: str = ""
+    docs: list[ClinicalTextPairDoc] = field(default_factory=list)
+
+
+def build_clinical_text_pair_pack(
+    output_path: PathLike,
+    patients: Iterable[PatientTextPairs],
+    *,
+    quality: int = 11,
+    overwrite: bool = False,
+    extra_header: Mapping[str, Any] | None = None,
+    codec: Codec | str | None = None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> None:
+    """Writes a pack of patients' documents.
+
+    * ``patients``: any iterable; few are held at a time.
+    * ``extra_header``: further fields of the header.
+    * ``quality``: of Brotli, 0 to 11. ``codec`` takes another codec of bytes instead.
+    * ``workers``: threads that encode, None for as many as there are processors.
+    * ``progress``: show a bar of patients.
+
+    Raises ValueError when there are no patients, for a missing or repeated ``patient_id``, a
+    missing ``doc_id`` or one that a patient has twice, an ``episode_index`` beyond 32 bits and text
+    with lone surrogates, TypeError for what is no text; they name patient and document by number.
+    FileExistsError where there is a file and not ``overwrite``. On any error nothing is left behind
+    and an old file stays.
+    """
+    header = {**_VERSION, **(extra_header or {})}
+    for name in ("payload_type", "codec", "codec_params", *_VERSION):
+        if name in (extra_header or {}):
+            raise ValueError(f"extra_header has {name!r}, which the builder sets")
+    build_documents(
+        output_path,
+        patients,
+        payload_type=PAYLOAD_TYPE,
+        index_schema=_INDEX,
+        records=_records,
+        header=header,
+        quality=quality,
+        overwrite=overwrite,
+        codec=codec,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def build_clinical_text_pair_pack_from_table(
+    output_path: PathLike, table: Any, **options: Any
+) -> None:
+    """:func:`build_clinical_text_pair_pack` from a table of documents, with its ``options``.
+
+    ``table`` is anything with ``__arrow_c_stream__``: a pandas or Polars frame, a pyarrow table, a
+    DuckDB relation. Its columns are ``patient_id``, ``doc_id``, ``source_text`` and
+    ``compressed_text``, and as far as they are there ``institution``, ``doc_type``, ``encounter``,
+    ``doc_category``, ``source``, ``doc_timestamp`` (text) and ``episode_index`` (integers); others
+    are passed over. NULL is an error in the first four, and stands for nothing in the others.
+
+    Patients come in the order of their first rows, documents in the order of theirs.
+
+    Raises ValueError for a missing column, a missing id or text, and a patient of two institutions,
+    TypeError for columns of other types; they name column and row, counted from 0.
+    """
+    rows = rows_of_table(table, _TEXTS)
+    build_clinical_text_pair_pack(
+        output_path, patients_of_rows(rows, PatientTextPairs, ClinicalTextPairDoc), **options
+    )
+
+
+def build_clinical_text_pair_pack_from_file(
+    output_path: PathLike, rows_path: PathLike, **options: Any
+) -> None:
+    """:func:`build_clinical_text_pair_pack_from_table` from a CSV, JSON Lines or Parquet file.
+
+    The name ends in ``.csv``, ``.jsonl``, ``.ndjson`` or ``.parquet``, the first three also with
+    ``.gz``. Files are UTF-8; a CSV file has a header row, and its cells are taken as they are,
+    ``007`` and ``NA`` too. It is read in pieces where the rows of each patient stand together,
+    else whole.
+    """
+    rows = rows_of_file(rows_path, _TEXTS)
+    build_clinical_text_pair_pack(
+        output_path, patients_of_rows(rows, PatientTextPairs, ClinicalTextPairDoc), **options
+    )
+
+
+def _records(patients: Iterable[PatientTextPairs]) -> Iterator[tuple[dict[str, Any], bytes]]:
+    for where, patient in checked_patients(patients):
+        record, sizes = frame(patient, where, _VERSION, _TEXTS)
+        row = {
+            **index_row(patient),
+            "source_raw_bytes": sizes["source_text"],
+            "compressed_raw_bytes": sizes["compressed_text"],
+        }
+        yield row, record
+
+
+class ClinicalTextPairReader:
+    """Reads patients' documents, by patient or by row, from packs of any codec of bytes.
+
+    Opens eagerly, pickles as its absolute path, and may be shared by threads. Raises PackError for
+    a pack of another payload type.
+    """
+
+    def __init__(self, package_path: PathLike) -> None:
+        self._pack = open_documents(package_path, PAYLOAD_TYPE)
+        self._patients = RowIds(self._pack.reader, "patient_id")
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """The JSON header."""
+        return self._pack.header
+
+    @property
+    def index_table(self) -> pa.Table:
+        """The index table, a row a patient."""
+        return self._pack.index_table
+
+    @property
+    def record_count(self) -> int:
+        """Number of patients."""
+        return len(self._pack)
+
+    @property
+    def patient_ids(self) -> list[str]:
+        """The patient of each row."""
+        return list(self._patients.ids)
+
+    def read_patient(self, patient_id: str) -> PatientTextPairs:
+        """One patient. Raises KeyError for an unknown one, PackError where two rows have that id.
+
+        Other errors as :meth:`read_patient_at`.
+        """
+        return self.read_patient_at(self._patients.row(patient_id))
+
+    def read_patient_at(self, row: int) -> PatientTextPairs:
+        """The patient of a row; negative rows count from the end.
+
+        Raises PackIndexError for a row that is not there, ChecksumError and CodecError for a
+        damaged one, with pack and row in them.
+        """
+        return read_one(self._pack, row, _patient)
+
+    def read_patients_at(
+        self,
+        rows: Iterable[int],
+        *,
+        workers: int | None = None,
+        verify: bool = True,
+        on_error: OnError = "raise",
+        report: list[RecordFailure] | None = None,
+    ) -> list[PatientTextPairs | None]:
+        """The patients of rows, decoded in parallel, in the order given, duplicates included.
+
+        Options and errors as :meth:`VariableRecordPack.read_many`; a missing record is None.
+        """
+        return read_documents(
+            self._pack,
+            rows,
+            _patient,
+            workers=workers,
+            verify=verify,
+            on_error=on_error,
+            report=report,
+        )
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._pack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of patients."""
+        return len(self._pack)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self._pack.reader.package_path),)
+
+    def __repr__(self) -> str:
+        return repr(self._pack).replace("VariableRecordPack", type(self).__name__, 1)
+
+
+def _patient(patient_id: str, institution: str, docs: list[tuple[Any, ...]]) -> PatientTextPairs:
+    return PatientTextPairs(patient_id, institution, [ClinicalTextPairDoc(*doc) for doc in docs])
