@@ -23,6 +23,7 @@ from .errors import (
 from .fixed import FixedRecordPack
 from .images import ImageBatch
 from .pack import PackReader, iter_payloads, read_header, read_tables
+from .scan import scan_arrow, scan_iac
 from .variable import VariableRecordPack
 
 __all__ = [
@@ -53,4 +54,6 @@ __all__ = [
     "load",
     "read_header",
     "read_tables",
+    "scan_arrow",
+    "scan_iac",
 ]
