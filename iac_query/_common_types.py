@@ -21,13 +21,15 @@ HUGE_INTEGER = pa.decimal128(38, 0)
 
 
 def column_type(type: pa.DataType) -> pa.DataType:
-    """A type without encodings, as queries see its values: dictionaries and runs as what they
-    hold, views as the plain type, date64 as date32, float16 as float32.
+    """A type as queries see its values: of dictionaries, runs and extensions what they hold, of
+    views the plain type, of date64 date32, of float16 float32.
     """
     return _column_type(plain_type(type))
 
 
 def _column_type(type: pa.DataType) -> pa.DataType:
+    if isinstance(type, pa.BaseExtensionType):
+        return _column_type(type.storage_type)
     if types.is_dictionary(type):
         return _column_type(type.value_type)
     if types.is_date64(type):

@@ -5,6 +5,8 @@ They are named and joined as ``iac_scan`` does it in SQL.
 
 from __future__ import annotations
 
+import functools
+import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +24,8 @@ from .pack import PackReader
 RECORD = "record"
 LAYOUT_NAMES = ("offset", "length", "crc32")
 SLIDE_KEYS = ("slide_idx", "series_idx")
+
+_LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 @dataclass(frozen=True)
@@ -52,24 +56,31 @@ class UniqueNames:
 
 def lower_case(name: str) -> str:
     """A name as SQL compares it: ASCII letters without their case."""
-    return "".join(c.lower() if c.isascii() else c for c in name)
+    return name.translate(_LOWER_CASE)
 
 
 def pack_columns(reader: PackReader, layout: bool = False) -> tuple[PackColumn, ...]:
     """Index columns, without those of the layout unless asked for, then slide columns, where each
     record has one slide. The key that joins them appears once.
     """
+    hidden = LAYOUT_NAMES if reader.native.kind == "variable" and not layout else ()
+    schemas = (_schema(reader, table).remove_metadata() for table in ("index", "slide"))
+    return _columns(*schemas, hidden, reader.native.num_slides == 1)
+
+
+@functools.lru_cache(maxsize=256)  # most packs of a scan have the same
+def _columns(
+    index: pa.Schema, slides: pa.Schema, hidden: tuple[str, ...], one_slide: bool
+) -> tuple[PackColumn, ...]:
     names = UniqueNames()
     names.add(RECORD, 0)
     columns = []
-    index, slides = (_schema(reader, table) for table in ("index", "slide"))
-    hidden = LAYOUT_NAMES if reader.native.kind == "variable" and not layout else ()
     for position, field in enumerate(index):
         if field.name not in hidden:
             name = names.add(field.name, position)
             columns.append(PackColumn(name, "index", position, column_type(field.type)))
     key = slide_key(index, slides)
-    if key or reader.native.num_slides == 1:
+    if key or one_slide:
         for position, field in enumerate(slides):
             if field.name != key:
                 name = names.add(field.name, position)

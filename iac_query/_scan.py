@@ -73,7 +73,7 @@ class BatchSizes:
         self._stored_bytes = batch_bytes / 16  # little at first: they may grow a lot
 
     def split(self, count: int, stored: npt.NDArray[np.uint64] | None) -> Iterator[slice]:
-        """Neighbouring rows, at least one, batch by batch. Without ``stored`` nothing is decoded."""
+        """Neighbouring rows, at least one, batch by batch. Without ``stored`` none is decoded."""
         ends = None if stored is None else np.cumsum(stored, dtype=np.float64)
         start = 0
         while start < count:

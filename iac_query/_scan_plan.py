@@ -92,6 +92,10 @@ class ScanPlan:
         """Names of the columns that payloads are decoded for."""
         return {self.options.into, self.options.error_column} & set(self.schema.names)
 
+    def fields(self, names: Iterable[str]) -> pa.Schema:
+        """The schema of some columns."""
+        return pa.schema([self.schema.field(name) for name in names])
+
     def open(self, number: int) -> PackReader:
         """One of the packs. Raises StaleReferenceError when it shows other columns by now."""
         reader = PackReader(self.files[number].path)
@@ -111,6 +115,11 @@ class ScanPlan:
                 raise KeyError(f"no column {name!r}, there are {self.schema.names}")
             if name in self.problems:
                 raise PackError(self.problems[name])
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table without rows. pyarrow's own cannot be made for every type."""
+    return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def plan_scan(paths: PathLike | Iterable[PathLike], options: ScanOptions) -> ScanPlan:
@@ -167,10 +176,12 @@ def _table_fields(plan: ScanPlan, first: dict[Shape, str]) -> list[pa.Field]:
 
 
 def _conflict(members: list[tuple[PackColumn, str]]) -> str:
-    pairs = ((a, b) for i, b in enumerate(members) for a in members[:i])
-    for (a, first), (b, second) in pairs:
-        if common_type([a.type, b.type]) is None:
-            break
+    (a, first), (b, second) = next(
+        (earlier, later)
+        for i, later in enumerate(members)
+        for earlier in members[:i]
+        if common_type([earlier[0].type, later[0].type]) is None
+    )
     return (
         f"{second}: column {b.name!r}: it has type {b.type} here and {a.type} in {first}, which do "
         "not go together; scan these packs apart and cast one of them"

@@ -37,10 +37,9 @@ def scan_arrow(
     """Records of packs as Arrow record batches, payloads decoded for just the rows of a filter.
 
     The columns are those of ``iac_scan`` in SQL: of the index tables, of the slide tables, and
-    ``record`` (struct of pack, row and stamp), then ``payload``. No payload is read when ``columns``
-    leaves it out. The reader can be read once, by anything that takes Arrow streams:
-    ``con.register("notes", reader)`` in any DuckDB connection, ``polars.from_arrow``,
-    ``reader.read_pandas()``.
+    ``record`` (struct of pack, row and stamp), then ``payload``. No payload is read when
+    ``columns`` leaves it out. The reader can be read once, by anything that takes Arrow streams:
+    ``con.register("notes", reader)`` in any DuckDB connection, ``reader.read_pandas()``.
 
     * ``paths``: a path, a pattern (``*``, ``?``, ``[...]``, one ``**``) or a list of them.
     * ``columns``: names in the order wanted; None for all.

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from .._expressions import conjuncts
 from .._scan import Conjunct, scan
-from .._scan_plan import ScanPlan
+from .._scan_plan import ScanPlan, empty
 
 __all__ = ["record_batches"]
 
@@ -27,9 +27,8 @@ def record_batches(
     predicate = [] if filter is None else conjuncts(filter)
     for part in predicate:  # what does not go with the columns' types is an error now
         plan.require(part.columns)
-        part.holds(plan.schema.empty_table().select(sorted(part.columns)))
-    schema = pa.schema([plan.schema.field(name) for name in names])
-    return pa.RecordBatchReader.from_batches(schema, _batches(plan, names, predicate))
+        part.holds(empty(plan.fields(sorted(part.columns))))
+    return pa.RecordBatchReader.from_batches(plan.fields(names), _batches(plan, names, predicate))
 
 
 def _batches(

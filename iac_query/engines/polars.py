@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
+import zoneinfo
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +27,7 @@ except ImportError as error:
 from .._decode import decode
 from .._kinds import Kind
 from .._scan import BATCH_ROWS, Conjunct, scan
-from .._scan_plan import ScanPlan
+from .._scan_plan import ScanPlan, empty
 from ..errors import CodecError, row_error
 from ..images import IMAGE_TYPE
 
@@ -44,9 +46,7 @@ def _for_polars(plan: ScanPlan) -> ScanPlan:
     """The plan with columns of types that Polars lacks as text that cannot be read."""
     fields, problems = [], dict(plan.problems)
     for field in plan.schema:
-        try:
-            _frame_schema(pa.schema([field]))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        if not _is_known(field.type):
             problems.setdefault(
                 field.name, f"column {field.name!r}: Polars has no type for {field.type}"
             )
@@ -55,8 +55,35 @@ def _for_polars(plan: ScanPlan) -> ScanPlan:
     return dataclasses.replace(plan, schema=pa.schema(fields), problems=problems)
 
 
+def _is_known(type: pa.DataType) -> bool:
+    """Whether Polars has the type. It prints a panic for some that it lacks."""
+    types = pa.types
+    if types.is_interval(type) or types.is_union(type) or types.is_decimal256(type):
+        return False
+    if types.is_decimal(type):
+        return 0 <= type.scale <= type.precision
+    if types.is_fixed_size_binary(type):
+        return type.byte_width > 0
+    if types.is_timestamp(type) and type.tz is not None:
+        return _is_zone(type.tz)
+    if types.is_struct(type) and len({field.name for field in type.fields}) < type.num_fields:
+        return False
+    children = [type.field(i).type for i in range(type.num_fields)]
+    return all(_is_known(child) for child in children)
+
+
+def _is_zone(name: str) -> bool:
+    if re.fullmatch(r"[+-]\d\d:\d\d", name):
+        return True
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
 def _frame_schema(schema: pa.Schema) -> pl.Schema:
-    return _frame(schema.empty_table()).schema
+    return _frame(empty(schema)).schema
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:
@@ -83,7 +110,7 @@ class _Source:
             any_rows = True
             yield _frame(table)
         if not any_rows:  # Polars needs one frame
-            yield _frame(self._plan.schema.empty_table().select(columns))
+            yield _frame(empty(self._plan.fields(columns)))
 
 
 def _split(predicate: pl.Expr) -> Iterator[pl.Expr]:
