@@ -32,12 +32,11 @@ def conjuncts(expression: pc.Expression) -> list[Conjunct]:
     batch = pa.ipc.open_file(buffer).get_batch(0)
     found = []
     for words in _split(_metadata(batch.schema)):
-        schema = pa.schema(list(batch.schema), metadata=pa.KeyValueMetadata(words))
+        part_of = batch.replace_schema_metadata(pa.KeyValueMetadata(words))
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, schema) as file:
-            file.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
-        part = load(sink.getvalue())
-        found.append(Conjunct(frozenset(_columns(words)), _Holds(part)))
+        with pa.ipc.new_file(sink, part_of.schema) as file:
+            file.write_batch(part_of)
+        found.append(Conjunct(frozenset(_columns(words)), _Holds(load(sink.getvalue()))))
     return found
 
 
