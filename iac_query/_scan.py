@@ -70,25 +70,35 @@ class BatchSizes:
     def __init__(self, batch_bytes: int, batch_rows: int) -> None:
         self._batch_bytes = batch_bytes
         self._batch_rows = batch_rows
-        self._stored_bytes = batch_bytes / 16  # little at first: they may grow a lot
+        # Few at first, they may grow a lot.
+        self._rows = 64.0
+        self._stored_bytes = batch_bytes / 16
 
-    def split(self, count: int, stored: npt.NDArray[np.uint64] | None) -> Iterator[slice]:
-        """Neighbouring rows, at least one, batch by batch. Without ``stored`` none is decoded."""
-        ends = None if stored is None else np.cumsum(stored, dtype=np.float64)
+    def of_rows(self, count: int) -> Iterator[slice]:
+        """Batches of rows that are not decoded."""
+        for start in range(0, count, self._batch_rows):
+            yield slice(start, start + self._batch_rows)
+
+    def of_bytes(self, stored: npt.NDArray[np.uint64], grow: bool) -> Iterator[slice]:
+        """Batches, of one row at least, of rows with these stored bytes. Without ``grow`` decoding
+        leaves them as they are.
+        """
+        ends = np.cumsum(stored, dtype=np.float64)
         start = 0
-        while start < count:
-            end = min(start + self._batch_rows, count)
-            if ends is not None:
-                before = ends[start - 1] if start else 0.0
-                fits = int(np.searchsorted(ends, before + self._stored_bytes, side="right"))
-                end = min(end, max(fits, start + 1))
+        while start < len(stored):
+            rows = min(self._batch_rows, self._rows if grow else len(stored))
+            room = self._stored_bytes if grow else self._batch_bytes
+            room += ends[start - 1] if start else 0.0
+            end = int(np.searchsorted(ends, room, side="right"))
+            end = max(start + 1, min(end, start + int(rows)))
             yield slice(start, end)
             start = end
 
-    def learn(self, stored: int, decoded: int) -> None:
-        """What became of a batch. The next is at most four times as large."""
-        wanted = self._batch_bytes * stored / max(decoded, 1)
-        self._stored_bytes = max(min(wanted, 4 * self._stored_bytes), 1)
+    def learn(self, rows: int, stored: int, decoded: int) -> None:
+        """What became of a batch. The next one is at most four times as large."""
+        fit = self._batch_bytes / max(decoded, 1)
+        self._rows = max(min(4 * self._rows, rows * fit), 1)
+        self._stored_bytes = max(min(4 * self._stored_bytes, stored * fit), 1)
 
 
 class _PackScan:
@@ -100,6 +110,13 @@ class _PackScan:
         self._reader = reader
         self._values = PackRows(reader)
         self._sources = {lower_case(c.name): c for c in plan.shapes[number].columns}
+
+    @property
+    def _grows(self) -> bool:
+        """Whether decoded records can be larger than stored ones."""
+        header = self._reader.header
+        as_stored = header.get("codec", "none") == "none" and "record_codecs" not in header
+        return not as_stored and self._plan.options.as_ != "stored"
 
     def run(
         self,
@@ -120,8 +137,11 @@ class _PackScan:
         if limit is not None and not predicate:
             rows = rows[:limit]
         rows = rows[self._holds(on_tables, rows)]
-        stored = self._stored_bytes(rows) if decodes or on_records else None
-        for batch in sizes.split(len(rows), stored):
+        if decodes or on_records:
+            batches = sizes.of_bytes(self._stored_bytes(rows), self._grows)
+        else:
+            batches = sizes.of_rows(len(rows))
+        for batch in batches:
             chosen = rows[batch]
             chosen = chosen[self._holds(on_records, chosen)]
             if len(chosen) == 0:
@@ -129,7 +149,8 @@ class _PackScan:
             decoded = None
             if decodes:
                 decoded = self._decode(chosen)
-                sizes.learn(int(self._stored_bytes(chosen).sum()), decoded.nbytes)
+                stored = int(self._stored_bytes(chosen).sum())
+                sizes.learn(len(chosen), stored, decoded.nbytes)
                 kept = np.flatnonzero(self._holds(on_payloads, chosen, decoded))
                 chosen = chosen[kept]
                 decoded = pa.table(
@@ -186,11 +207,12 @@ class _PackScan:
         return pa.StructArray.from_arrays(fields, fields=list(RECORD_TYPE))
 
     def _stored_bytes(self, rows: Rows) -> npt.NDArray[np.uint64]:
-        """Of each row; what is damaged shows when it is read."""
+        """Of each row. Where one is damaged, which shows when it is read, the mean of all."""
         try:
             return self._reader.native.locate(rows)[1]
         except PackError:
-            return np.zeros(len(rows), np.uint64)
+            mean = self._reader.header["data_length"] // len(self._reader)
+            return np.full(len(rows), mean, np.uint64)
 
     def _decode(self, rows: Rows) -> pa.Table:
         """The payloads of rows, and why some are missing."""

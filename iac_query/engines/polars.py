@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import re
 import zoneinfo
 from collections.abc import Iterator
@@ -183,7 +184,9 @@ class PayloadNamespace:
         if options.get("on_error") == "skip":
             raise ValueError("on_error is 'skip', expected 'raise' or 'null'")
         resolve = functools.partial(_resolve, kind=kind, dtype=dtype, options=options)
-        return self._expr.map_batches(resolve, return_dtype=dtype, is_elementwise=True)
+        # Polars takes only elementwise functions into a scan's filter, by way of cloudpickle.
+        pickles = importlib.util.find_spec("cloudpickle") is not None
+        return self._expr.map_batches(resolve, return_dtype=dtype, is_elementwise=pickles)
 
 
 def _resolve(
