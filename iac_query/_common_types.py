@@ -56,10 +56,11 @@ def _column_field(field: pa.Field) -> pa.Field:
 def common_type(found: Iterable[pa.DataType]) -> pa.DataType | None:
     """The type that values of all these column types fit in; None where there is none."""
     found = list(dict.fromkeys(found))
+    known = [type for type in found if not types.is_null(type)]
+    if len(known) < 2:
+        return (known or found)[0]
+    found = list(dict.fromkeys(_widest(type) for type in known))
     if len(found) == 1:
-        return found[0]
-    found = list(dict.fromkeys(_widest(type) for type in found if not types.is_null(type)))
-    if len(found) < 2:
         return found[0]
     if all(types.is_duration(type) for type in found):
         return pa.duration(_finest(found))

@@ -52,7 +52,7 @@ def _files(given: PathLike) -> Iterator[PackFile]:
         yield PackFile(os.path.abspath(path), os.path.normpath(path))
         return
     found = False
-    for match in _matches(os.path.normpath(path)):
+    for match in [] if path.endswith("/") else _matches(os.path.normpath(path)):
         found = True
         yield PackFile(os.path.abspath(match), match)
     if not found:
@@ -79,18 +79,21 @@ def _search(folder: str, parts: list[str]) -> Iterator[str]:
         if rest:
             yield from _search(folder, rest)
         else:
-            yield from (e.path for e in entries if e.is_file() and not e.is_symlink())
+            yield from (
+                os.path.join(folder, entry.name)
+                for entry in entries
+                if entry.is_file(follow_symlinks=False)
+            )
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                yield from _search(entry.path, parts)
+                yield from _search(os.path.join(folder, entry.name), parts)
         return
+    names = [part]
     if _is_pattern(part):
-        # C's patterns negate a set with ^ as well.
-        part = part.replace("[^", "[!")
-        found = [entry.path for entry in _entries(folder) if fnmatch.fnmatchcase(entry.name, part)]
-    else:
-        found = [os.path.join(folder, part)]
-    for path in found:
+        pattern = part.replace("[^", "[!")  # C's patterns have both
+        names = [entry.name for entry in _entries(folder)]
+        names = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    for path in (os.path.join(folder, name) for name in names):
         if rest and os.path.isdir(path):
             yield from _search(path, rest)
         elif not rest and os.path.isfile(path):
@@ -98,10 +101,9 @@ def _search(folder: str, parts: list[str]) -> Iterator[str]:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, by name."""
     try:
-        # Of the current folder without a "./" before each path.
-        with os.scandir(folder or None) as entries:
-            found = list(entries)
+        with os.scandir(folder or ".") as entries:
+            return sorted(entries, key=lambda entry: os.fsencode(entry.name))
     except FileNotFoundError:
         return []
-    return sorted(found, key=lambda entry: os.fsencode(entry.name))
