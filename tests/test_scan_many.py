@@ -148,10 +148,10 @@ def test_types_are_joined_as_in_sql_or_named(con, typed_packs, name: str):
         paths = [typed_packs[name], typed_packs[other]]
         frame = iac.scan_iac(paths)
         if in_sql.go_together(name, other):
-            expected = con.sql(f"SELECT v FROM iac_scan({paths})")
+            expected = con.sql(f"SELECT v FROM iac_scan({paths})").to_arrow_table()
             found = iac.scan_arrow(paths, ["v"]).read_all()
-            assert found.to_pydict() == expected.to_arrow_table().to_pydict(), other
-            assert con.from_arrow(found).types == expected.types, other
+            assert found.to_pydict() == expected.to_pydict(), other
+            assert con.from_arrow(found).types == con.from_arrow(expected).types, other
             assert frame.select("v").collect().equals(pl.from_arrow(found))
         else:
             assert frame.select(pl.col("n").sum()).collect().item() == 12

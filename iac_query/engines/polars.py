@@ -220,8 +220,9 @@ def _converted(
         numbers = values.astype(np.float32 if dtype.inner == pl.Float32 else np.float64)
     if values.dtype.kind == "f":
         unfit = np.isinf(numbers) & ~np.isinf(values)
-    else:  # from here on integers have gaps
-        unfit = np.abs(numbers) > 2.0 ** (np.finfo(numbers.dtype).nmant + 1)
+    else:
+        largest = 1 << (np.finfo(numbers.dtype).nmant + 1)  # of integers without gaps
+        unfit = (values > largest) | (values < -largest)
     if unfit.any():
         record = records[int(unfit.argmax()) // width]
         reason = f"a number does not fit {dtype.inner}, pass another dtype to vector()"
