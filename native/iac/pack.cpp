@@ -198,6 +198,15 @@ std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
   return stamps;
 }
 
+std::vector<std::byte> Pack::read_table(Segment segment) const {
+  return in_pack(path_, [&] {
+    std::vector<std::byte> out(segment.length);
+    source_->read_at(segment.offset, out);
+    source_->confirm();
+    return out;
+  });
+}
+
 void Pack::read_data(Segment span, MutableBytes out) const {
   in_pack(path_, [&] {
     const uint64_t limit = header_.data.length;

@@ -343,6 +343,9 @@ struct Stream {
     try {
       body();
       return 0;
+    } catch (const Error& failed) {
+      error = failed.what();
+      return failed.code() != 0 ? EIO : EINVAL;
     } catch (const std::exception& failed) {
       error = failed.what();
       return EINVAL;
