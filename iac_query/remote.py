@@ -59,9 +59,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 #: What file systems tell of a file that changes when the file does.
 _VERSION_FIELDS = (
-    "ETag etag e_tag Last-Modified LastModified last_modified Content-MD5 Digest VersionId "
-    "version_id generation updated mtime modified created content_settings md5Hash CRC date_time"
-).split()
+    *("ETag", "etag", "e_tag", "Content-MD5", "Digest", "md5Hash", "CRC"),
+    *("VersionId", "version_id", "generation"),
+    *("Last-Modified", "LastModified", "last_modified", "updated", "mtime", "modified", "created"),
+    "date_time",
+)
 
 
 class RemoteFile:
@@ -250,11 +252,9 @@ def _range(fs: Any, path: str, size: int, offset: int, length: int) -> bytes:
 
 
 _PASSING_ERRNOS = {
-    getattr(errno, name)
-    for name in (
-        "EAGAIN EBUSY ECONNABORTED ECONNREFUSED ECONNRESET EHOSTUNREACH EIO ENETDOWN ENETRESET "
-        "ENETUNREACH EPIPE ETIMEDOUT"
-    ).split()
+    *(errno.EAGAIN, errno.EBUSY, errno.EIO, errno.EPIPE, errno.ETIMEDOUT),
+    *(errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
+    *(errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH),
 }
 _PASSING_STATUSES = {408, 425, 429}
 
