@@ -1,7 +1,9 @@
 """Query ``.iac`` packs with SQL, Polars and Arrow, and decode just the rows that were picked."""
 
 from ._decode import decode
+from ._iter_decode import iter_decode
 from ._native import FORMAT_VERSION, HEADER_BYTES, MAGIC, __version__
+from ._write_pack import write_pack
 from .batch import ContiguousRecordBatch
 from .build import (
     build_pack,
@@ -22,6 +24,8 @@ from .errors import (
 )
 from .fixed import FixedRecordPack
 from .images import ImageBatch
+from .notebook import load_ipython_extension as load_ipython_extension
+from .notebook import unload_ipython_extension as unload_ipython_extension
 from .pack import PackReader, iter_payloads, read_header, read_tables
 from .remote import RemoteOptions
 from .scan import scan_arrow, scan_iac
@@ -52,10 +56,12 @@ __all__ = [
     "build_pack_streaming",
     "connect",
     "decode",
+    "iter_decode",
     "iter_payloads",
     "load",
     "read_header",
     "read_tables",
     "scan_arrow",
     "scan_iac",
+    "write_pack",
 ]

@@ -58,6 +58,14 @@ class PackKind:
         """Whether stored bytes are decoded."""
         return self.kind != "stored"
 
+    @property
+    def stored_as_is(self) -> bool:
+        """Whether a payload is what is stored, and so of its length."""
+        header = json.loads(self._pack.header_json)
+        codec = header.get("codec", "none")
+        encoded = codec != "none" or "record_codecs" in header
+        return not self.decodes or self._pack.kind == "fixed" or not encoded
+
     def _column_type(self) -> pa.DataType | None:
         if self.kind == "text":
             return pa.large_string()

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ._common_types import column_type
-from ._tables import normalised
+from ._slides import key_name
+from ._tables import normalised, table_schema
 from .errors import PackError
 from .pack import PackReader
 
 RECORD = "record"
 LAYOUT_NAMES = ("offset", "length", "crc32")
-SLIDE_KEYS = ("slide_idx", "series_idx")
 
 _LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -64,8 +64,10 @@ def pack_columns(reader: PackReader, layout: bool = False) -> tuple[PackColumn, 
     record has one slide. The key that joins them appears once.
     """
     hidden = LAYOUT_NAMES if reader.native.kind == "variable" and not layout else ()
-    schemas = (_schema(reader, table).remove_metadata() for table in ("index", "slide"))
-    return _columns(*schemas, hidden, reader.native.num_slides == 1)
+    index, slides = _schemas(reader)
+    return _columns(
+        index.remove_metadata(), slides.remove_metadata(), hidden, reader.native.num_slides == 1
+    )
 
 
 @functools.lru_cache(maxsize=256)  # most packs of a scan have the same
@@ -79,21 +81,13 @@ def _columns(
         if field.name not in hidden:
             name = names.add(field.name, position)
             columns.append(PackColumn(name, "index", position, column_type(field.type)))
-    key = slide_key(index, slides)
+    key = _slide_key(index, slides)
     if key or one_slide:
         for position, field in enumerate(slides):
             if field.name != key:
                 name = names.add(field.name, position)
                 columns.append(PackColumn(name, "slide", position, column_type(field.type)))
     return tuple(columns)
-
-
-def slide_key(index: pa.Schema, slides: pa.Schema) -> str | None:
-    """The column that joins slides to records; None where there is none."""
-    for name in SLIDE_KEYS:
-        if name in index.names and name in slides.names:
-            return name
-    return None
 
 
 class PackRows:
@@ -146,14 +140,19 @@ def take(values: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> pa.ChunkedArra
     return values.take(pa.array(rows))
 
 
-def _schema(reader: PackReader, table: str) -> pa.Schema:
-    return pa.RecordBatchReader._import_from_c_capsule(reader.native.table(table, None)).schema
+def _schemas(reader: PackReader) -> tuple[pa.Schema, pa.Schema]:
+    return table_schema(reader.native, "index"), table_schema(reader.native, "slide")
+
+
+def _slide_key(index: pa.Schema, slides: pa.Schema) -> str | None:
+    """The column that joins slides to records; None where there is none."""
+    return key_name(set(index.names) & set(slides.names))
 
 
 def _read(reader: PackReader, table: str, positions: list[int]) -> pa.Table:
     """Columns of a table, only these where their names tell them apart."""
     read = reader.read_index_table if table == "index" else reader.read_slide_table
-    all_names = _schema(reader, table).names
+    all_names = table_schema(reader.native, table).names
     names = [all_names[position] for position in positions]
     if any(all_names.count(name) > 1 for name in names):
         return read().select(positions)
@@ -162,7 +161,7 @@ def _read(reader: PackReader, table: str, positions: list[int]) -> pa.Table:
 
 def _slide_of_row(reader: PackReader) -> pa.ChunkedArray:
     """For each record the row of the slide table, NULL where there is none."""
-    key = slide_key(_schema(reader, "index"), _schema(reader, "slide"))
+    key = _slide_key(*_schemas(reader))
     if key is None:
         return pa.chunked_array([pa.repeat(pa.scalar(0, pa.int32()), len(reader))])
     wanted = reader.read_index_table([key])[key]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ._options import PathLike
+from ._urls import is_url, local_path, public_url
 from .errors import PackNotFoundError
 
 ANY_FOLDERS = "**"
@@ -16,7 +17,7 @@ ANY_FOLDERS = "**"
 
 @dataclass(frozen=True)
 class PackFile:
-    """A pack's absolute path, and its path as the caller named it."""
+    """A pack's absolute path or its URL, and its path as the caller named it, without secrets."""
 
     path: str
     filename: str
@@ -27,7 +28,7 @@ def pack_files(paths: PathLike | Iterable[PathLike]) -> list[PackFile]:
 
     Patterns are ``*``, ``?``, ``[...]`` within a name and one ``**`` for any number of folders,
     hidden files included, links to folders not followed by ``**``. A file of just that name comes
-    before what the pattern would find.
+    before what the pattern would find. URLs are taken as they are.
 
     Raises PackNotFoundError for a pattern that finds nothing, ValueError for no path at all and
     TypeError for what is none.
@@ -46,6 +47,10 @@ def _files(given: PathLike) -> Iterator[PackFile]:
         raise ValueError("the path of a pack is empty")
     if "\0" in path:
         raise ValueError("the path of a pack has a NUL in it")
+    path = local_path(path)
+    if is_url(path):
+        yield PackFile(path, public_url(path))
+        return
     if path.startswith("~/"):
         path = os.path.expanduser(path)
     if not _is_pattern(path) or os.path.lexists(path):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from ._html import pack_html
 from ._options import PathLike
 from .errors import PackError
 from .pack import PackReader
@@ -75,6 +76,9 @@ class RecordPack:
     def __len__(self) -> int:
         """Number of records."""
         return len(self._reader)
+
+    def _repr_html_(self) -> str | None:
+        return pack_html(self._reader, type(self).__name__)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._reader.__reduce__()[1]

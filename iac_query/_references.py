@@ -30,8 +30,11 @@ def read_references(column: pa.ChunkedArray) -> References:
     """References from a struct column with ``pack`` (any string type) and ``row`` (any integer),
     and perhaps ``stamp``, in any order.
 
-    Raises TypeError for another column.
+    A column of the null type has no reference in it. Raises TypeError for another column.
     """
+    if pa.types.is_null(column.type):
+        none = np.full(len(column), -1, dtype=np.int64)
+        return References([], none, none, none)
     if not pa.types.is_struct(column.type):
         raise TypeError(f"record column is {column.type}, expected a struct of pack and row")
     names = [field.name for field in column.type.fields]

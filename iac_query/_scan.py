@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from . import _native
 from ._common_types import cast
-from ._decode import _Decoding
+from ._decode import Decoder
 from ._pack_columns import RECORD, PackRows, lower_case, take
 from ._references import NO_STAMP, References
 from ._scan_plan import RECORD_TYPE, ScanPlan
@@ -219,13 +219,17 @@ class _PackScan:
         options, native = self._plan.options, self._reader.native
         no_stamps = np.full(len(rows), NO_STAMP)
         references = References([native.path], np.zeros(len(rows), np.int64), rows, no_stamps)
-        decoding = _Decoding(
-            references, options.as_, options.workers, options.on_error, options.verify
+        decoder = Decoder(
+            options.as_,
+            workers=options.workers,
+            on_error=options.on_error,
+            verify=options.verify,
         )
-        columns = {options.into: decoding.run(_Opened(native))}
+        payloads = decoder.payloads(references, _Opened(native))
+        columns = {options.into: payloads.column}
         if options.error_column:
             reasons: list[str | None] = [None] * len(rows)
-            for failure in decoding.failures:
+            for failure in payloads.failures:
                 reasons[failure.position] = str(failure.error)
             columns[options.error_column] = pa.array(reasons, pa.string())
         return pa.table(columns)

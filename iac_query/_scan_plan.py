@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from ._pack_files import PackFile, pack_files
 from ._partitions import partitions
 from .errors import CodecError, PackError, StaleReferenceError
 from .pack import PackReader
+from .remote import RemoteOptions
 
 RECORD_TYPE = pa.struct({"pack": pa.string(), "row": pa.int64(), "stamp": pa.uint32()})
 
@@ -36,6 +37,12 @@ class ScanOptions:
     verify: bool = True
     on_error: OnError = "raise"
     batch_bytes: int = BATCH_BYTES
+    storage_options: Mapping[str, Any] | None = None
+    remote: RemoteOptions | None = None
+
+    def open(self, path: str) -> PackReader:
+        """The pack at a path or URL."""
+        return PackReader(path, self.storage_options, self.remote)
 
     def __post_init__(self) -> None:
         if self.as_ is not None and self.as_ not in KINDS:
@@ -98,7 +105,7 @@ class ScanPlan:
 
     def open(self, number: int) -> PackReader:
         """One of the packs. Raises StaleReferenceError when it shows other columns by now."""
-        reader = PackReader(self.files[number].path)
+        reader = self.options.open(self.files[number].path)
         if _shape(reader, self.options) != self.shapes[number]:
             error = StaleReferenceError(
                 f"{reader.package_path}: the pack was replaced by one with other columns, scan it "
@@ -127,7 +134,7 @@ def plan_scan(paths: PathLike | Iterable[PathLike], options: ScanOptions) -> Sca
     plan = ScanPlan(options, pack_files(paths))
     known: dict[Shape, Shape] = {}
     for file in plan.files:
-        with PackReader(file.path) as reader:
+        with options.open(file.path) as reader:
             shape = _shape(reader, options)
             plan.shapes.append(known.setdefault(shape, shape))
             plan.rows.append(len(reader))

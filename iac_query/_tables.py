@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["normalised", "plain_type", "stream_bytes", "stream_length"]
+from . import _native
+
+__all__ = [
+    "normalised",
+    "plain_type",
+    "stream_bytes",
+    "stream_length",
+    "table_schema",
+    "value_buffers",
+]
+
+
+def table_schema(pack: _native.Pack, name: str) -> pa.Schema:
+    """The schema of a pack's ``"slide"`` or ``"index"`` table, of which nothing else is read."""
+    reader = pa.RecordBatchReader._import_from_c_capsule(pack.table(name, None))
+    try:
+        return reader.schema
+    finally:
+        reader.close()
 
 
 def stream_bytes(table: pa.Table) -> pa.Buffer:
@@ -21,6 +40,16 @@ def stream_length(table: pa.Table) -> int:
     sink = pa.MockOutputStream()
     _write(table, sink)
     return sink.size()
+
+
+def value_buffers(array: pa.LargeBinaryArray) -> tuple[memoryview, npt.NDArray[np.int64]]:
+    """The bytes that values lie in, and the n + 1 offsets that part them."""
+    _, offsets, data = array.buffers()
+    if len(array) == 0:
+        return memoryview(b""), np.zeros(1, dtype=np.int64)
+    window = slice(array.offset, array.offset + len(array) + 1)
+    memory = memoryview(b"") if data is None else memoryview(data)
+    return memory, np.frombuffer(offsets, np.int64)[window]
 
 
 def _write(table: pa.Table, sink: pa.NativeFile) -> None:

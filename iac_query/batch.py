@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._html import records_html
 from .errors import RecordFailure
 
 __all__ = ["ContiguousRecordBatch"]
@@ -142,6 +143,9 @@ class ContiguousRecordBatch:
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (bytes(self._data), np.array(self._offsets), self._validity)
         return _unpickle, (*arguments, self.errors, self.positions, self.unchecked)
+
+    def _repr_html_(self) -> str:
+        return records_html(self)
 
     def __repr__(self) -> str:
         missing = f", {len(self.errors)} failed" if self.errors else ""

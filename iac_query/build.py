@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from . import _native
 from ._options import PathLike, worker_count
-from ._tables import normalised, stream_bytes, stream_length
+from ._tables import normalised, stream_bytes, stream_length, value_buffers
 from .codec import Codec
 
 __all__ = [
@@ -72,15 +73,55 @@ def build_pack_streaming(
 
     A payload too many is an error at once, one too few when the iterator ends.
     """
+    write_records(
+        output_path, header_json, slide_table, index_table, _blocks(payloads), overwrite=overwrite
+    )
+
+
+def write_records(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    blocks: Iterable[list[Any] | pa.LargeBinaryArray],
+    *,
+    prefix: Any = b"",
+    overwrite: bool = False,
+) -> None:
+    """:func:`build_pack_streaming` of payloads that come in lists or arrays of large_binary, behind
+    ``prefix``, bytes at the start of the data segment that belong to no record.
+    """
     index_table = _with_layout(_table(index_table, "index_table"))
 
     def fill(writer: _native.Writer) -> pa.Table:
-        for block in _blocks(payloads):
-            writer.append(block)
+        writer.append_data(prefix)
+        for block in blocks:
+            if isinstance(block, pa.LargeBinaryArray):
+                writer.append_all(*value_buffers(block))
+            else:
+                writer.append(block)
         written = len(writer.offsets)
         if written != index_table.num_rows:
             raise ValueError(f"{written} payloads for {index_table.num_rows} rows of index_table")
         return _with_layout(index_table, writer)
+
+    _write(output_path, header_json, slide_table, index_table, fill, overwrite)
+
+
+def write_data(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    chunks: Iterable[Any],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """:func:`build_pack_data_segment` of bytes that come in several pieces."""
+
+    def fill(writer: _native.Writer) -> None:
+        for chunk in chunks:
+            writer.append_data(chunk)
 
     _write(output_path, header_json, slide_table, index_table, fill, overwrite)
 
@@ -98,11 +139,7 @@ def build_pack_data_segment(
 
     Errors as :func:`build_pack`.
     """
-
-    def fill(writer: _native.Writer) -> None:
-        writer.append_data(data)
-
-    _write(output_path, header_json, slide_table, index_table, fill, overwrite)
+    write_data(output_path, header_json, slide_table, index_table, [data], overwrite=overwrite)
 
 
 def build_pack_data_segment_from_file(
@@ -121,16 +158,20 @@ def build_pack_data_segment_from_file(
         if size != data_length:
             raise ValueError(f"{os.fspath(data_path)}: has {size} bytes, expected {data_length}")
 
-        def fill(writer: _native.Writer) -> None:
+        def chunks() -> Iterator[bytes]:
+            read = 0
             while chunk := data.read(_COPY_BYTES):
-                writer.append_data(chunk)
-            if writer.data_length != data_length:
+                read += len(chunk)
+                yield chunk
+            if read != data_length:
                 raise ValueError(
-                    f"{os.fspath(data_path)}: {writer.data_length} bytes were read, expected "
-                    f"{data_length}: it changed meanwhile"
+                    f"{os.fspath(data_path)}: {read} bytes were read, expected {data_length}: it "
+                    "changed meanwhile"
                 )
 
-        _write(output_path, header_json, slide_table, index_table, fill, overwrite)
+        write_data(
+            output_path, header_json, slide_table, index_table, chunks(), overwrite=overwrite
+        )
 
 
 def build_variable(
@@ -160,7 +201,7 @@ def build_variable(
         objects = objects if isinstance(objects, Sequence) else list(objects)
         if len(objects) != (rows := _rows(index_table)):
             raise ValueError(f"{len(objects)} objects for {rows} rows of index_table")
-    encoded = _encoded(codec, objects, workers)
+    encoded = chain.from_iterable(encoded_blocks(codec, objects, workers))
     build_variable_from_payloads(
         output_path,
         payload_type=payload_type,
@@ -222,16 +263,23 @@ def build_fixed(
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     header = {
         "payload_type": payload_type,
-        "codec": Codec.NONE,
-        "feature_dim": array.shape[1],
-        "dtype": array.dtype.name,
-        "feature_record_bytes": array.shape[1] * array.dtype.itemsize,
+        **matrix_header(array.shape[1], array.dtype),
         **(extra_header or {}),
     }
     data = array.reshape(-1).view(np.uint8)
     build_pack_data_segment(
         output_path, header, slide_table, index_table, data, overwrite=overwrite
     )
+
+
+def matrix_header(dim: int, dtype: np.dtype[Any]) -> dict[str, Any]:
+    """What the header of a pack says of a matrix with ``dim`` values in a row."""
+    return {
+        "codec": Codec.NONE,
+        "feature_dim": dim,
+        "dtype": dtype.name,
+        "feature_record_bytes": dim * dtype.itemsize,
+    }
 
 
 def _write(
@@ -314,11 +362,14 @@ def _blocks(items: Iterable[Any]) -> Iterator[list[Any]]:
         yield block
 
 
-def _encoded(codec: Codec, objects: Iterable[Any], workers: int | None) -> Iterator[bytes]:
+def encoded_blocks(
+    codec: Codec, objects: Iterable[Any], workers: int | None
+) -> Iterator[list[bytes]]:
+    """The payloads of objects, encoded in parallel, few at a time."""
     first = 0
     for block in _blocks(objects):
         try:
-            yield from codec.encode_many(block, workers)
+            yield codec.encode_many(block, workers)
         except TypeError as error:
             raise TypeError(f"objects from {first} on: {error}") from error
         first += len(block)

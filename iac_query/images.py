@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._html import images_html
 from ._tensors import tensors
 from .batch import ContiguousRecordBatch
 from .errors import RecordFailure
@@ -189,6 +190,9 @@ class ImageBatch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ImageBatch, (self.records, np.array(self._shapes), np.array(self._types))
+
+    def _repr_html_(self) -> str:
+        return images_html(self)
 
     def __repr__(self) -> str:
         missing = f", {len(self.errors)} failed" if self.errors else ""

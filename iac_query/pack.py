@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from . import _native
+from ._html import pack_html
 from ._options import (
     MAX_BATCH_BYTES,
     MAX_RECORD_BYTES,
@@ -261,6 +262,9 @@ class PackReader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._arguments
+
+    def _repr_html_(self) -> str | None:
+        return pack_html(self, type(self).__name__)
 
     def __repr__(self) -> str:
         name = f"{type(self).__name__}({str(self.package_path)!r})"

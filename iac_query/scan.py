@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ from ._kinds import Kind
 from ._options import OnError, PathLike
 from ._scan_plan import BATCH_BYTES, ScanOptions, plan_scan
 from .engines.arrow import record_batches
+from .remote import RemoteOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +34,8 @@ def scan_arrow(
     verify: bool = True,
     on_error: OnError = "raise",
     batch_bytes: int = BATCH_BYTES,
+    storage_options: Mapping[str, Any] | None = None,
+    remote: RemoteOptions | None = None,
 ) -> pa.RecordBatchReader:
     """Records of packs as Arrow record batches, payloads decoded for just the rows of a filter.
 
@@ -41,7 +44,7 @@ def scan_arrow(
     ``columns`` leaves it out. The reader can be read once, by anything that takes Arrow streams:
     ``con.register("notes", reader)`` in any DuckDB connection, ``reader.read_pandas()``.
 
-    * ``paths``: a path, a pattern (``*``, ``?``, ``[...]``, one ``**``) or a list of them.
+    * ``paths``: a path, a pattern (``*``, ``?``, ``[...]``, one ``**``), a URL or a list of them.
     * ``columns``: names in the order wanted; None for all.
     * ``filter``: an expression over any columns. Of conditions joined by ``&`` those that need no
       payload come first, so that payloads are decoded for the rows that are left.
@@ -55,6 +58,7 @@ def scan_arrow(
     * ``on_error``: ``"raise"``, or ``"null"`` for a NULL payload and the reason in a column
       ``{into}_error``.
     * ``batch_bytes``: about how many bytes of decoded payloads a batch holds.
+    * ``storage_options``, ``remote``: for URLs, as of :class:`PackReader`.
 
     Raises PackNotFoundError and PackError that name the pack, KeyError for unknown columns,
     ValueError for a name that is taken. Types of many packs are joined as in SQL; a column whose
@@ -63,7 +67,17 @@ def scan_arrow(
     :func:`iac_query.decode`.
     """
     options = ScanOptions(
-        as_, into, layout, filename, hive_partitioning, workers, verify, on_error, batch_bytes
+        as_=as_,
+        into=into,
+        layout=layout,
+        filename=filename,
+        hive_partitioning=hive_partitioning,
+        workers=workers,
+        verify=verify,
+        on_error=on_error,
+        batch_bytes=batch_bytes,
+        storage_options=storage_options,
+        remote=remote,
     )
     return record_batches(plan_scan(paths, options), columns, filter)
 
@@ -80,6 +94,8 @@ def scan_iac(
     verify: bool = True,
     on_error: OnError = "raise",
     batch_bytes: int = BATCH_BYTES,
+    storage_options: Mapping[str, Any] | None = None,
+    remote: RemoteOptions | None = None,
 ) -> pl.LazyFrame:
     """Records of packs as a Polars lazy frame, payloads decoded for just the rows of its filters.
 
@@ -94,6 +110,16 @@ def scan_iac(
     from .engines.polars import lazy_frame
 
     options = ScanOptions(
-        as_, into, layout, filename, hive_partitioning, workers, verify, on_error, batch_bytes
+        as_=as_,
+        into=into,
+        layout=layout,
+        filename=filename,
+        hive_partitioning=hive_partitioning,
+        workers=workers,
+        verify=verify,
+        on_error=on_error,
+        batch_bytes=batch_bytes,
+        storage_options=storage_options,
+        remote=remote,
     )
     return lazy_frame(plan_scan(paths, options))

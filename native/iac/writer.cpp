@@ -21,7 +21,7 @@ Writer::Writer(std::unique_ptr<OutputFile> file, std::string header_json, const 
   encode_header(header_json_, longest);
 }
 
-void Writer::append(Bytes payload) {
+void Writer::add(Bytes payload, uint64_t place) {
   if (offsets_.size() == segments_.num_records) {
     throw Error(Error::Kind::argument, "more payloads than the " +
                                            std::to_string(segments_.num_records) +
@@ -34,10 +34,27 @@ void Writer::append(Bytes payload) {
         .in(file_->path())
         .at(static_cast<int64_t>(offsets_.size()));
   }
-  offsets_.push_back(data_length_);
+  offsets_.push_back(place);
   lengths_.push_back(static_cast<uint32_t>(payload.size()));
   crc32s_.push_back(crc32(payload));
+}
+
+void Writer::append(Bytes payload) {
+  add(payload, data_length_);
   write(payload);
+}
+
+void Writer::append_all(Bytes data, std::span<const uint64_t> offsets) {
+  if (offsets.empty()) return;
+  const uint64_t first = offsets.front();
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (offsets[i] > offsets[i + 1] || offsets[i + 1] > data.size()) {
+      throw Error(Error::Kind::argument, "offsets of records are not inside their data");
+    }
+    const Bytes payload = data.subspan(offsets[i], offsets[i + 1] - offsets[i]);
+    add(payload, data_length_ + (offsets[i] - first));
+  }
+  if (offsets.size() > 1) write(data.subspan(first, offsets.back() - first));
 }
 
 void Writer::append_data(Bytes data) { write(data); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "iac/header.h"
@@ -21,6 +22,10 @@ class Writer {
   // its length does not fit into the format's 32 bits.
   void append(Bytes payload);
 
+  // Adds records that lie one behind the other: record i from offsets[i] to offsets[i + 1]. Throws
+  // Error as append(), and for offsets that are not inside `data` or decrease.
+  void append_all(Bytes data, std::span<const uint64_t> offsets);
+
   // Adds bytes to a data segment without records.
   void append_data(Bytes data);
 
@@ -36,6 +41,8 @@ class Writer {
   void finish(Bytes slide_table, Bytes index_table);
 
  private:
+  // Notes the next record, which write() puts at `place`.
+  void add(Bytes payload, uint64_t place);
   void write(Bytes data);
   void flush();
 

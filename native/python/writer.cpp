@@ -4,6 +4,8 @@
 
 namespace iac::python {
 
+using Offsets = py::array_t<int64_t, py::array::c_style>;
+
 static std::unique_ptr<Writer> make(const std::string& path, bool overwrite,
                                     const std::string& header_json, uint64_t slide_table_length,
                                     uint64_t index_table_length, uint64_t num_slides,
@@ -21,6 +23,15 @@ static void append(Writer& writer, const py::list& payloads) {
   for (const BufferView& view : views) writer.append(view.bytes());
 }
 
+// Records as an Arrow array of large_binary has them: its data, and the offsets of its part of it.
+static void append_all(Writer& writer, py::handle data, const Offsets& offsets) {
+  const BufferView view(data);
+  const auto* const first = reinterpret_cast<const uint64_t*>(offsets.data());
+  const std::span<const uint64_t> places(first, static_cast<size_t>(offsets.size()));
+  const py::gil_scoped_release release;
+  writer.append_all(view.bytes(), places);
+}
+
 static void append_data(Writer& writer, py::handle data) {
   const BufferView view(data);
   const py::gil_scoped_release release;
@@ -33,6 +44,7 @@ void bind_writer(py::module_& module) {
            py::arg("slide_table_length"), py::arg("index_table_length"), py::arg("num_slides"),
            py::arg("num_records"))
       .def("append", &append, py::arg("payloads"))
+      .def("append_all", &append_all, py::arg("data"), py::arg("offsets"))
       .def("append_data", &append_data, py::arg("data"))
       .def("abandon", &Writer::abandon)
       .def_property_readonly("offsets", [](const Writer& w) { return to_array(w.offsets()); })

@@ -48,6 +48,39 @@ std::vector<std::string> some_payloads() {
 
 }  // namespace
 
+TEST_CASE("records in one piece are written as those one by one are") {
+  const Folder folder;
+  const auto payloads = some_payloads();
+  std::string data = "before";
+  std::vector<uint64_t> offsets{data.size()};
+  for (const std::string& payload : payloads) {
+    data += payload;
+    offsets.push_back(data.size());
+  }
+  data += "behind";
+  build(std::make_unique<OutputFile>(folder / "one.iac", false), payloads);
+  Writer writer =
+      writer_to(std::make_unique<OutputFile>(folder / "all.iac", false), payloads.size());
+  const std::span all(offsets);
+  writer.append_all(bytes_of(data), {});
+  writer.append_all(bytes_of(data), all.first(1));
+  writer.append_all(bytes_of(data), all.first(8));
+  writer.append(bytes_of(payloads[7]));
+  writer.append_all(bytes_of(data), all.subspan(8));
+  writer.finish(bytes_of(slides), bytes_of(index_of(writer)));
+  CHECK(read_file(folder / "all.iac") == read_file(folder / "one.iac"));
+}
+
+TEST_CASE("offsets outside the data are an error") {
+  const Folder folder;
+  Writer writer = writer_to(std::make_unique<OutputFile>(folder / "x.iac", false), 2);
+  for (const std::vector<uint64_t>& offsets :
+       {std::vector<uint64_t>{0, 5}, {3, 2}, {5, 5}, {0, UINT64_MAX, 1}}) {
+    const Thrown thrown = thrown_by([&] { writer.append_all(bytes_of("data"), offsets); });
+    CHECK(thrown.kind == Error::Kind::argument);
+  }
+}
+
 TEST_CASE("what is written is read back, and is the same bytes each time") {
   const Folder folder;
   const auto payloads = some_payloads();
