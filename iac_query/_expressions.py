@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
 
 from ._scan import Conjunct
 
@@ -47,6 +46,8 @@ class _Holds:
         self._expression = expression
 
     def __call__(self, table: pa.Table) -> npt.NDArray[np.bool_]:
+        from pyarrow import acero  # it imports pandas
+
         if not table.column_names:
             table = pa.table({"": pa.nulls(1)})
         plan = acero.Declaration.from_sequence(

@@ -172,9 +172,7 @@ class _PackScan:
         sources = (self._sources.get(lower_case(name)) for name in names)
         self._values.load(column for column in sources if column is not None)
         columns = [self._column(name, rows, decoded) for name in names]
-        return pa.table(
-            columns, schema=pa.schema([self._plan.schema.field(name) for name in names])
-        )
+        return pa.table(columns, schema=self._plan.fields(names))
 
     def _column(
         self, name: str, rows: Rows, decoded: pa.Table | None

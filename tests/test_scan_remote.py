@@ -64,7 +64,7 @@ def test_options_of_the_storage(server, large: str):
     frame = iac.scan_iac(large, storage_options=options).select("payload").head(1)
     assert frame.collect().item() == payloads_of(1000, 4000)[0]
     assert pickle.loads(pickle.dumps(frame)).collect().height == 1
-    with pytest.raises(Exception) as error:
+    with pytest.raises(PermissionError) as error:
         iac.scan_iac(large, storage_options={"headers": {"Authorization": "Bearer wrong"}})
     assert "wrong" not in str(error.value) and large in str(error.value)
 
