@@ -307,4 +307,8 @@ def iter_payloads(
     """The stored bytes of every record, in row order. Arguments as of :class:`PackReader`."""
     with PackReader(package_path, storage_options, remote) as reader:
         for rows in reader._pieces():
-            yield from reader.read_payloads(rows, verify=verify)
+            batch = reader.read_payloads_contiguous(rows, verify=verify, on_error="null")
+            for record in batch:
+                if record is None:
+                    raise batch.errors[0].error
+                yield bytes(record)

@@ -76,7 +76,6 @@ class RemoteFile:
     def __init__(self, url: str, file_system: FileSystem, options: RemoteOptions) -> None:
         self.name = public_url(url)
         self.requests = self.bytes = self.retries = 0
-        self._counting = threading.Lock()
         self._file_system = file_system
         self._options = options
         info = self._asked("cannot be opened", self._info)
@@ -159,7 +158,7 @@ class RemoteFile:
             except Exception as error:
                 failed = error
             received = 0 if failed or length is None else len(answer)
-            with self._counting:
+            with _lock("counting"):
                 self.requests += 1
                 self.bytes += received
                 self.retries += attempt > 0
@@ -220,7 +219,7 @@ class FileSystem:
         """What to hold while the file system is used, unless the caller set ``requests``."""
         if self.is_async or requests is not None:
             return _NO_LOCK
-        return _LOCKS.setdefault((os.getpid(), *self.token), threading.Lock())
+        return _lock(*self.token)
 
 
 class _NoLock:
@@ -230,6 +229,11 @@ class _NoLock:
 
 _NO_LOCK = _NoLock()
 _LOCKS: dict[tuple[object, ...], threading.Lock] = {}
+
+
+def _lock(*key: object) -> threading.Lock:
+    """This process's lock of that key: one of a parent may have been held while it forked."""
+    return _LOCKS.setdefault((os.getpid(), *key), threading.Lock())
 
 
 def _fsspec() -> Any:
@@ -295,15 +299,14 @@ def _http_status(error: BaseException) -> int | None:
     """The status of the answer that an error stands for, in the words of several libraries."""
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
-        response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    for status in (
-        getattr(error, "status", None),
-        getattr(error, "status_code", None),
-        getattr(response, "status_code", response),
-        getattr(error, "code", None),
-    ):
-        if isinstance(status, int) and 100 <= status < 600:
-            return status
+        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    else:
+        found = getattr(response, "status_code", None)
+    for name in ("status", "status_code", "code"):
+        if not isinstance(found, int):
+            found = getattr(error, name, None)
+    if isinstance(found, int) and 100 <= found < 600:
+        return found
     if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
         return _http_status(error.__cause__)
     return None

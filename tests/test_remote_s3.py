@@ -27,7 +27,6 @@ def options():
         "key": "hush1",
         "secret": "hush2",
         "endpoint_url": f"http://{host}:{port}",
-        "client_kwargs": {"region_name": "us-east-1"},
     }
     found.stop()
 

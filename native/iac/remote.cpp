@@ -109,7 +109,7 @@ std::string RemoteSource::current_version() const {
   const Bytes known = header_of(head_);
   std::vector<std::byte> now(known.size());
   request(0, now);
-  return std::equal(now.begin(), now.end(), known.begin()) ? version_ : std::string();
+  return std::equal(now.begin(), now.end(), known.begin()) ? version_ : version_ + '?';
 }
 
 void RemoteSource::confirm() const {
