@@ -30,6 +30,7 @@ from .._options import (
 )
 from ..codec import Codec, ImageCodec
 from ..errors import PackError, RecordFailure
+from ..pack import PackReader
 from ..variable import VariableRecordPack
 from ._encoding import build_encoded
 
@@ -206,7 +207,7 @@ def read_one(
     """What :func:`read_documents` gives for one row, without the expense of a batch."""
     payload = pack.read(row)
     offsets = np.array([0, len(payload)], np.uint64)
-    (found,) = _parsed(pack, payload, offsets, row_array([row], len(pack)), 1)
+    (found,) = parsed(pack.reader, payload, offsets, row_array([row], len(pack)), 1)
     if isinstance(found, Exception):
         raise found
     return make(*found)
@@ -239,10 +240,10 @@ def read_documents(
         report=unread,
     )
     offsets = np.frombuffer(batch.offsets_buffer, np.uint64)
-    parsed = _parsed(pack, batch.buffer, offsets, numbers, workers)
+    found_documents = parsed(pack.reader, batch.buffer, offsets, numbers, workers)
     failures = {failure.position: failure for failure in unread}
     patients: list[Patient | None] = []
-    for position, found in enumerate(parsed):
+    for position, found in enumerate(found_documents):
         if isinstance(found, Exception):
             if on_error == "raise":
                 raise found
@@ -256,14 +257,14 @@ def read_documents(
     return patients
 
 
-def _parsed(
-    pack: VariableRecordPack,
+def parsed(
+    reader: PackReader,
     payloads: Any,
     offsets: npt.NDArray[np.uint64],
     rows: npt.NDArray[np.int64],
     workers: int | None,
 ) -> list[tuple[str, str, list[tuple[Any, ...]]] | Exception]:
     """Of each payload the patient's id, institution and documents, or what is wrong with it."""
-    path = os.fsencode(pack.reader.package_path)
-    kind = pack.header["payload_type"]
+    path = os.fsencode(reader.package_path)
+    kind = reader.header["payload_type"]
     return _native.parse_documents(payloads, offsets, kind, worker_count(workers), path, rows)

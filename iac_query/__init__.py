@@ -29,6 +29,7 @@ from .notebook import unload_ipython_extension as unload_ipython_extension
 from .pack import PackReader, iter_payloads, read_header, read_tables
 from .remote import RemoteOptions
 from .scan import scan_arrow, scan_iac
+from .validation import repair, validate
 from .variable import VariableRecordPack
 
 __all__ = [
@@ -61,7 +62,9 @@ __all__ = [
     "load",
     "read_header",
     "read_tables",
+    "repair",
     "scan_arrow",
     "scan_iac",
+    "validate",
     "write_pack",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
@@ -41,6 +42,13 @@ def worker_count(workers: int | None) -> int:
     if workers < 1:
         raise ValueError(f"workers is {workers}, expected 1 or more, or None for automatic")
     return min(int(workers), 1 << 16)
+
+
+def shows_progress(progress: bool | None) -> bool:
+    """Whether to show a bar: None for where there is a terminal."""
+    if progress is None:
+        return sys.stderr is not None and sys.stderr.isatty()
+    return bool(progress)
 
 
 def checked_on_error(on_error: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from . import _payloads
 from ._iter_decode import iter_decode
 from ._kinds import Kind
 from ._opening import PackOpener
-from ._options import PathLike, checked_report, read_options
+from ._options import PathLike, checked_report, read_options, shows_progress
 from ._references import read_references
 from ._rows import kept_rows, whole
 from ._slides import SLIDE_NAMES, key_name, part_slides
@@ -206,10 +205,7 @@ class _Job:
 
     def shown(self, blocks: Iterable[Any], records: int) -> Generator[Any, None, None]:
         """The blocks, with a bar that says how many records are done."""
-        show = self.progress
-        if show is None:
-            show = sys.stderr is not None and sys.stderr.isatty()
-        if not show:  # without the thread that tqdm has for all its bars
+        if not shows_progress(self.progress):  # without the thread that tqdm has for all its bars
             yield from blocks
             return
         with tqdm(total=records, unit=" records", desc="write_pack") as bar:

@@ -1,0 +1,111 @@
+"""Rules of header fields and columns that several schemas share. Messages name rows, never ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..validation.checked_pack import CheckedPack, TableName, is_count
+from ..validation.report import Finding
+
+_LAYOUT = ("offset", "length", "crc32")
+
+
+def check_counts(pack: CheckedPack, names: tuple[str, ...]) -> Iterator[Finding]:
+    """Header fields that are integers above 0."""
+    for name in names:
+        if name not in pack.header:
+            yield pack.finding("schema", f"the header has no {name!r}")
+        elif not is_count(pack.header[name]):
+            yield pack.finding("schema", f"header field {name} is no integer above 0")
+
+
+def check_columns(
+    pack: CheckedPack, table: TableName, schema: Mapping[str, pa.DataType]
+) -> Iterator[Finding]:
+    """Columns that are there, of a kind that readers take, and without NULL."""
+    for name, type in schema.items():
+        if not pack.has(table, name):
+            yield pack.finding("schema", f"the {table} table has no column {name!r}")
+            continue
+        column = pack.column(table, name)
+        if column is None or name in _LAYOUT:  # of which the container's check says what is wrong
+            continue
+        if not _is_like(column.type, type):
+            reason = f"{table} table: column {name!r} is {column.type}, expected {type}"
+            yield pack.finding("schema", reason)
+            continue
+        if pa.types.is_integer(type):
+            yield from _in_rows(pack, table, _outside(column, type), f"{name} is no {type}")
+        if column.null_count:
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            yield from _in_rows(pack, table, missing, f"{name} is NULL")
+
+
+def _is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_integer(wanted):
+        return types.is_integer(found)
+    if types.is_string(wanted):
+        return types.is_string(found) or types.is_large_string(found)
+    return found == wanted
+
+
+def _outside(column: pa.ChunkedArray, type: pa.DataType) -> npt.NDArray[np.bool_]:
+    """Which integers are beyond a type."""
+    limits = np.iinfo(type.to_pandas_dtype())
+    values = column.fill_null(0).to_numpy()
+    return (values < limits.min) | (values > limits.max)
+
+
+def _in_rows(
+    pack: CheckedPack, table: TableName, wrong: npt.NDArray[np.bool_], reason: str
+) -> Iterator[Finding]:
+    for row in np.flatnonzero(wrong):
+        if table == "index":
+            yield pack.finding("schema", reason, row)
+        else:
+            yield pack.finding("schema", f"slide table: row {row}: {reason}")
+
+
+def check_ids(pack: CheckedPack, table: TableName, name: str) -> Iterator[Finding]:
+    """A column of ids, none of which is empty or there twice."""
+    column = pack.column(table, name)
+    types = pa.types
+    if column is None or not (
+        types.is_integer(column.type)
+        or types.is_string(column.type)
+        or types.is_large_string(column.type)
+    ):
+        return
+    if not types.is_integer(column.type):
+        empty = pc.equal(column, "").fill_null(False).to_numpy(zero_copy_only=False)
+        yield from _in_rows(pack, table, empty, f"{name} is empty")
+    values = column.combine_chunks().dictionary_encode()
+    if isinstance(values, pa.ChunkedArray):
+        values = values.unify_dictionaries().combine_chunks()
+    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    distinct, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    repeated = (first[which] != np.arange(len(codes))) & (codes >= 0)
+    for row in np.flatnonzero(repeated):
+        reason = f"{name} is that of row {first[which[row]]} as well"
+        if table == "index":
+            yield pack.finding("ids", reason, row)
+        else:
+            yield pack.finding("ids", f"slide table: row {row}: {reason}")
+
+
+def check_slide_numbers(pack: CheckedPack) -> Iterator[Finding]:
+    """That every row is on a slide that the slide table has."""
+    columns = [pack.column(table, "slide_idx") for table in ("index", "slide")]
+    if any(column is None or not pa.types.is_integer(column.type) for column in columns):
+        return
+    used, known = columns
+    exists = pc.is_in(used.cast(pa.int64(), safe=False), known.cast(pa.int64(), safe=False))
+    lost = ~exists.to_numpy(zero_copy_only=False) & used.is_valid().to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(lost):
+        yield pack.finding("schema", "slide_idx is not in the slide table", row)

@@ -1,0 +1,56 @@
+"""What packs of each schema must hold. :func:`iac_query.validate` checks packs against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .._options import PathLike
+from ..errors import PackError
+from ..validation import validate
+from ..validation.checked_pack import CheckedPack, Rules
+from . import _document_rules, _feature_rules, _tile_rules, features, text, text_pair, tiles
+
+__all__ = ["RULES", "validate_package"]
+
+
+def _with_pixels(pack: CheckedPack) -> npt.NDArray[np.bool_] | None:
+    """DICOM instances that have pixels; the record of others is empty."""
+    column = pack.column("index", "has_pixel_data")
+    if column is None or column.type != pa.bool_():
+        return None
+    return column.fill_null(True).to_numpy()
+
+
+#: By payload type; of others only what all packs have in common is checked.
+RULES = {
+    tiles.PAYLOAD_TYPE: Rules(_tile_rules.check_tables, _tile_rules.check_tiles),
+    tiles.EXTENDED_PAYLOAD_TYPE: Rules(_tile_rules.check_tables, _tile_rules.check_tiles),
+    features.PAYLOAD_TYPE: Rules(_feature_rules.check_tables, _feature_rules.check_features),
+    features.EXTENDED_PAYLOAD_TYPE: Rules(
+        _feature_rules.check_tables, _feature_rules.check_features
+    ),
+    text.PAYLOAD_TYPE: Rules(_document_rules.check_tables, _document_rules.check_documents),
+    text_pair.PAYLOAD_TYPE: Rules(_document_rules.check_tables, _document_rules.check_documents),
+    "dicom_patient": Rules(decodable=_with_pixels),
+}
+
+
+def validate_package(
+    package_path: PathLike, max_decode: int = 8, max_crc: int = 0
+) -> dict[str, Any]:
+    """Checks one pack as :func:`iac_query.validate` does, and returns what was counted: ``type``,
+    ``codec``, ``records``, ``slides``, ``decoded`` and ``crc_checked``.
+
+    Raises PackError with the first thing that is wrong.
+    """
+    (report,) = validate(package_path, max_decode, max_crc, progress=False).packs
+    for finding in report.findings:
+        if finding.severity == "error":
+            error = PackError(f"{finding.pack}: {finding}")
+            error.pack, error.row = finding.pack, finding.row
+            raise error
+    return {"type": report.payload_type, "codec": report.codec, **report.counts}

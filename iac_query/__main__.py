@@ -1,0 +1,7 @@
+"""``python -m iac_query``."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

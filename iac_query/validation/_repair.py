@@ -1,0 +1,177 @@
+"""Writing packs without what is damaged in them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from tqdm import tqdm
+
+from .. import _adapter_packs as adapters
+from .. import _dicom_templates as dicom
+from .._options import PathLike, shows_progress
+from .._rows import kept_rows
+from .._urls import is_url, local_path
+from ..batch import ContiguousRecordBatch
+from ..build import write_data, write_records
+from ..errors import PackError
+from ..pack import PackReader
+from . import records
+from ._validate import counted, findings
+from .checked_pack import CheckedPack
+from .report import Finding, PackReport
+
+__all__ = ["RepairReport", "repair"]
+
+_COPY_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """What :func:`repair` did: ``kept`` and ``dropped`` are numbers of records, ``source`` says what
+    was found in the pack that was read, rows counted as they are there.
+    """
+
+    out: str
+    kept: int
+    dropped: int
+    source: PackReport
+
+    def to_table(self) -> pa.Table:
+        """The findings as a table of pack, row, severity, check and reason."""
+        return self.source.to_table()
+
+    def __str__(self) -> str:
+        lines = [f"  {finding}" for finding in self.source.findings if finding.severity == "error"]
+        return "\n".join([f"{self.out}: {self.kept:,} records, {self.dropped:,} dropped", *lines])
+
+
+def repair(
+    path: PathLike,
+    out: PathLike,
+    overwrite: bool = False,
+    *,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> RepairReport:
+    """Writes the pack at ``path`` to ``out`` without its damaged rows.
+
+    Every record is decoded, as by ``validate(path, max_decode=0)``. A row with an error is left
+    out: bytes that are not those of the crc32, do not decode or lie outside the data segment, a
+    record that is not what its schema asks for, a slide that does not exist. All others keep their
+    stored bytes, their order and their columns; header and slide table stay as they are, a slide
+    without rows too (but a series of DICOM goes, since it counts its instances). A pack without
+    damage comes out equal. Else ``offset``, ``length`` and ``crc32`` are made anew, and bytes of no
+    record are left out.
+
+    Raises PackError, and writes nothing, for what leaving out rows does not mend: a broken header
+    or table, ids that repeat (which of them is right cannot be told), a whole-slide image that
+    would lose tiles, and a pack that would lose all records. PackNotFoundError and OSError for a
+    file that cannot be read or written, FileExistsError where there is one and not ``overwrite``,
+    ValueError for a URL, whose failures may pass, and for ``out`` being ``path``. The pack appears
+    at ``out`` whole or not at all.
+    """
+    source, target = local_path(os.fsdecode(path)), local_path(os.fsdecode(out))
+    if is_url(source):
+        raise ValueError(f"{source}: only local packs are repaired, download it first")
+    if not overwrite and os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, "there is a file, pass overwrite=True", target)
+    with PackReader(source) as reader:
+        if os.path.exists(target) and os.path.samefile(source, target):
+            raise ValueError(f"{source}: out is the pack itself, write beside it")
+        bar = None
+        if shows_progress(progress):
+            size = 2 * reader.header["data_length"]  # each record is checked, then copied
+            bar = tqdm(total=size, unit="B", unit_scale=True, desc="repair")
+        try:
+            pack = CheckedPack(reader, workers, *([] if bar is None else [bar.update]))
+            report, kept = _checked(pack)
+            _write(pack, kept, target, overwrite)
+        finally:
+            if bar is not None:
+                bar.close()
+    count = int(kept.sum())
+    return RepairReport(os.path.abspath(target), count, len(kept) - count, report)
+
+
+def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
+    """What is found in the pack, and which rows are kept. Raises PackError for what cannot be
+    repaired.
+    """
+    kept = np.ones(len(pack), bool)
+    unmended: list[Finding] = []
+    repeated: list[Finding] = []
+
+    def noted() -> Iterator[Finding]:
+        for finding in findings(pack, 0, 0):
+            if finding.severity == "error":
+                if finding.row is None:
+                    unmended.append(finding)
+                elif finding.check == "ids":
+                    repeated.append(finding)
+                else:
+                    kept[finding.row] = False
+            yield finding
+
+    report = counted(pack, PackReport(pack.path, noted()))
+    unmended += [finding for finding in repeated if kept[finding.row]]
+    if unmended:
+        raise _refused(pack, str(unmended[0]))
+    payload_type = pack.header.get("payload_type")
+    if not kept.all():
+        if payload_type in adapters.WHOLE:
+            raise _refused(pack, adapters.WHOLE[payload_type])
+        if not kept.any():
+            raise _refused(pack, "no record is whole")
+    return report, kept
+
+
+def _refused(pack: CheckedPack, reason: str) -> PackError:
+    error = PackError(f"{pack.path}: cannot be repaired: {reason}")
+    error.pack = pack.path
+    return error
+
+
+def _write(pack: CheckedPack, kept: npt.NDArray[np.bool_], out: str, overwrite: bool) -> None:
+    header, slides, index = pack.header, pack.reader.slide_table, pack.reader.index_table
+    if kept.all():
+        write_data(out, header, slides, index, _data_segment(pack), overwrite=overwrite)
+        return
+    index = kept_rows(index, kept).combine_chunks()
+    stored = _stored(pack, np.flatnonzero(kept))
+    if pack.native.kind == "fixed":
+        chunks = (batch.buffer for batch in stored)
+        write_data(out, header, slides, index, chunks, overwrite=overwrite)
+        return
+    prefix = b""
+    if header.get("payload_type") == dicom.PAYLOAD_TYPE:
+        # Series count their instances, and one without any has no place.
+        used = np.isin(slides["series_idx"].to_numpy(), index["series_idx"].to_numpy())
+        prefix, slides = dicom.templates(pack.native, kept_rows(slides, used), index)
+        header = dicom.header(header, prefix)
+    blocks = (batch.to_arrow() for batch in stored)
+    write_records(out, header, slides, index, blocks, prefix=prefix, overwrite=overwrite)
+
+
+def _data_segment(pack: CheckedPack) -> Iterator[bytes]:
+    length = pack.header["data_length"]
+    for start in range(0, length, _COPY_BYTES):
+        size = min(_COPY_BYTES, length - start)
+        yield pack.reader.read_data_span(start, size)
+        pack.advance(size)
+
+
+def _stored(
+    pack: CheckedPack, rows: npt.NDArray[np.int64]
+) -> Iterator[ContiguousRecordBatch]:
+    lengths = np.zeros(len(pack), np.uint64)
+    lengths[rows] = pack.native.locate(rows)[1]
+    for piece in records.pieces(rows, lengths):
+        yield pack.reader.read_payloads_contiguous(piece, workers=pack.workers)
+        pack.advance(int(lengths[piece].sum()))
+

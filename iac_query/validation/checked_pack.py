@@ -1,0 +1,116 @@
+"""An open pack while it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .._tables import table_schema
+from ..batch import ContiguousRecordBatch
+from ..errors import ChecksumError, CodecError
+from ..images import ImageBatch
+from ..pack import PackReader
+from .report import Finding, Severity
+
+TableName = Literal["slide", "index"]
+Batch = ContiguousRecordBatch | ImageBatch
+Rows = npt.NDArray[np.int64]
+
+
+class CheckedPack:
+    """What all checks ask of a pack, and what they count."""
+
+    def __init__(
+        self,
+        reader: PackReader,
+        workers: int | None = None,
+        advance: Callable[[int], object] = lambda size: None,
+    ) -> None:
+        self.reader = reader
+        self.native = reader.native
+        self.header = reader.header
+        self.path = str(reader.package_path)
+        self.workers = workers
+        #: Called with the number of stored bytes that were read.
+        self.advance = advance
+        self.schemas: dict[TableName, pa.Schema] = {
+            name: table_schema(self.native, name) for name in ("slide", "index")
+        }
+        self.decoded = 0
+        self.crc_checked = 0
+        self._columns: dict[tuple[TableName, str], pa.ChunkedArray | None] = {}
+
+    def __len__(self) -> int:
+        return self.native.num_records
+
+    def finding(
+        self, check: str, reason: str, row: int | None = None, severity: Severity = "error"
+    ) -> Finding:
+        """A finding of this pack."""
+        return Finding(self.path, None if row is None else int(row), check, reason, severity)
+
+    def failure(self, error: Exception) -> Finding:
+        """The finding that an error of reading this pack stands for."""
+        checks = {ChecksumError: "checksum", CodecError: "codec"}
+        check = checks.get(type(error), "container")
+        return self.finding(check, reason_of(error), getattr(error, "row", None))
+
+    def has(self, table: TableName, name: str) -> bool:
+        """Whether there is a column of that name."""
+        return name in self.schemas[table].names
+
+    def read_column(self, table: TableName, name: str) -> pa.ChunkedArray:
+        """A column, whose errors are among UNREADABLE."""
+        read = self.reader.read_index_table if table == "index" else self.reader.read_slide_table
+        return read([name])[name]
+
+    def column(self, table: TableName, name: str) -> pa.ChunkedArray | None:
+        """A column, kept; None where there is none or it cannot be read."""
+        key = table, name
+        if key not in self._columns:
+            self._columns[key] = None
+            if self.has(table, name):
+                try:
+                    self._columns[key] = self.read_column(table, name)
+                except UNREADABLE:
+                    pass  # the container's check says so
+        return self._columns[key]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What packs of a payload type must hold beyond what all packs do."""
+
+    #: Checks header and tables; None where nothing is known of them.
+    tables: Callable[[CheckedPack], Iterator[Finding]] | None = None
+    #: Checks decoded records of rows, all of which could be decoded.
+    records: Callable[[CheckedPack, Rows, Batch], Iterator[Finding]] | None = None
+    #: A bool for each row, whether its record is one of the codec; None for all.
+    decodable: Callable[[CheckedPack], npt.NDArray[np.bool_] | None] = lambda pack: None
+
+
+#: What reading a damaged pack raises. PackError is a ValueError.
+UNREADABLE = (ValueError, OSError, pa.ArrowException)
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, without the pack and the row, which a finding names itself."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    text = str(error)
+    pack, row = getattr(error, "pack", None), getattr(error, "row", None)
+    if pack is not None:
+        text = text.removeprefix(f"{pack}: ")
+    if row is not None:
+        text = text.removeprefix(f"row {row}: ")
+    return text
+
+
+def is_count(value: Any) -> bool:
+    """Whether a header field is an integer above 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

@@ -1,0 +1,187 @@
+"""What was found in packs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal
+
+import pyarrow as pa
+
+__all__ = ["Finding", "PackReport", "ValidationReport"]
+
+Severity = Literal["error", "note"]
+
+#: Findings of one check that a report lists; it counts the others.
+_LISTED = 100
+#: Packs that a notebook shows.
+_SHOWN_PACKS = 50
+
+_SCHEMA = pa.schema(
+    {
+        "pack": pa.string(),
+        "row": pa.int64(),
+        "severity": pa.string(),
+        "check": pa.string(),
+        "reason": pa.string(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a pack (``severity`` "error") or worth knowing ("note").
+
+    ``row`` is None for what is of no single record. ``check`` says what was looked at:
+
+    * ``"container"``: header, tables and where records are stored;
+    * ``"checksum"``: stored bytes, against their crc32;
+    * ``"codec"``: whether records decode;
+    * ``"schema"``: header and columns of the payload type;
+    * ``"ids"``: whether ids and slide numbers are unique;
+    * ``"payload"``: what decoded records hold.
+    """
+
+    pack: str
+    row: int | None
+    check: str
+    reason: str
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        row = "" if self.row is None else f"row {self.row}: "
+        return f"{row}{self.reason}" if self.severity == "error" else f"note: {row}{self.reason}"
+
+
+class PackReport:
+    """What was found in one pack.
+
+    ``findings`` are at most 100 of each check, with the number of the others behind them;
+    ``errors`` and ``notes`` count all. ``counts`` are ``records``, ``slides``, ``decoded`` and
+    ``crc_checked``; ``payload_type`` and ``codec`` are the header's, None where it has none.
+    """
+
+    def __init__(
+        self,
+        pack: str,
+        findings: Iterable[Finding],
+        counts: Mapping[str, int] | None = None,
+        payload_type: str | None = None,
+        codec: str | None = None,
+    ) -> None:
+        self.pack = pack
+        #: Of each severity and check how many findings there are.
+        self._totals: Counter[tuple[Severity, str]] = Counter()
+        self.findings = tuple(self._listed(findings))
+        # Behind the findings, which count while they are found.
+        self.counts = dict.fromkeys(("records", "slides", "decoded", "crc_checked"), 0)
+        self.counts.update(counts or {})
+        self.payload_type = payload_type
+        self.codec = codec
+
+    def _listed(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        for finding in findings:
+            key = finding.severity, finding.check
+            self._totals[key] += 1
+            if self._totals[key] <= _LISTED:
+                yield finding
+        for (severity, check), total in self._totals.items():
+            if total > _LISTED:
+                reason = f"and {total - _LISTED:,} more of {check}"
+                yield Finding(self.pack, None, check, reason, severity)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no errors. Notes do not count."""
+        return self.errors == 0
+
+    @property
+    def errors(self) -> int:
+        """Number of errors, those that are not listed included."""
+        return self._total("error")
+
+    @property
+    def notes(self) -> int:
+        """Number of notes, those that are not listed included."""
+        return self._total("note")
+
+    def _total(self, wanted: Severity) -> int:
+        return sum(total for (severity, _), total in self._totals.items() if severity == wanted)
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        counts = self.counts
+        state = "ok" if self.ok else f"{self.errors:,} error{'s' * (self.errors != 1)}"
+        return (
+            f"{self.pack}: {state} ({self.payload_type}, codec {self.codec}, "
+            f"{counts['records']:,} records, {counts['decoded']:,} decoded, "
+            f"{counts['crc_checked']:,} compared with their crc32)"
+        )
+
+    def to_table(self) -> pa.Table:
+        """The findings as a table of pack, row, severity, check and reason."""
+        return _table(self.findings)
+
+    def __str__(self) -> str:
+        return "\n".join([self.summary, *(f"  {finding}" for finding in self.findings)])
+
+    def __repr__(self) -> str:
+        return f"<PackReport {self.summary}>"
+
+
+class ValidationReport:
+    """What was found in packs, in their order."""
+
+    def __init__(self, packs: Iterable[PackReport]) -> None:
+        self.packs = tuple(packs)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no pack has errors."""
+        return all(report.ok for report in self.packs)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all packs; see :class:`PackReport` for their bound."""
+        return tuple(finding for report in self.packs for finding in report.findings)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The sums of the packs' counts, and ``packs``, ``errors`` and ``notes``."""
+        sums: Counter[str] = Counter(packs=len(self.packs), errors=0, notes=0)
+        for report in self.packs:
+            sums.update({**report.counts, "errors": report.errors, "notes": report.notes})
+        return dict(sums)
+
+    def to_table(self) -> pa.Table:
+        """The findings as a table of pack, row, severity, check and reason."""
+        return _table(self.findings)
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        counts, bad = self.counts, sum(not report.ok for report in self.packs)
+        return (
+            f"{counts['packs']:,} packs, {bad:,} with errors, {counts['records']:,} records, "
+            f"{counts['errors']:,} errors, {counts['notes']:,} notes"
+        )
+
+    def __str__(self) -> str:
+        lines = [str(report) for report in self.packs]
+        return "\n".join(lines if len(lines) == 1 else [*lines, self.summary])
+
+    def __repr__(self) -> str:
+        return f"<ValidationReport {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        shown = sorted(self.packs, key=lambda report: report.ok)[:_SHOWN_PACKS]
+        text = "\n".join(str(report) for report in shown)
+        return f"<b>{escape(self.summary)}</b><pre>{escape(text)}</pre>"
+
+
+def _table(findings: Iterable[Finding]) -> pa.Table:
+    rows: list[dict[str, Any]] = [vars(finding) for finding in findings]
+    return pa.Table.from_pylist(rows, _SCHEMA)
