@@ -85,12 +85,10 @@ def check_ids(pack: CheckedPack, table: TableName, name: str) -> Iterator[Findin
     if not types.is_integer(column.type):
         empty = pc.equal(column, "").fill_null(False).to_numpy(zero_copy_only=False)
         yield from _in_rows(pack, table, empty, f"{name} is empty")
-    values = column.combine_chunks().dictionary_encode()
-    if isinstance(values, pa.ChunkedArray):
-        values = values.unify_dictionaries().combine_chunks()
-    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    distinct, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    repeated = (first[which] != np.arange(len(codes))) & (codes >= 0)
+    codes = pc.index_in(column, column.unique()).to_numpy()
+    _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    repeated = first[which] != np.arange(len(codes))
+    repeated &= column.is_valid().to_numpy()
     for row in np.flatnonzero(repeated):
         reason = f"{name} is that of row {first[which[row]]} as well"
         if table == "index":

@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--max-crc", type=_count, default=0, metavar="N", help="crc32s to compare; 0: all (0)"
     )
-    check.add_argument("--fail-fast", action="store_true", help="stop at the first pack with errors")
+    check.add_argument("--fail-fast", action="store_true", help="stop behind a bad pack")
     check.set_defaults(command=_validate, name="validate")
 
     mend = commands.add_parser(

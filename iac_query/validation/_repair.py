@@ -33,8 +33,10 @@ _COPY_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class RepairReport:
-    """What :func:`repair` did: ``kept`` and ``dropped`` are numbers of records, ``source`` says what
-    was found in the pack that was read, rows counted as they are there.
+    """What :func:`repair` did.
+
+    ``kept`` and ``dropped`` are numbers of records; ``source`` is what was found in the pack that
+    was read, with its rows.
     """
 
     out: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -75,10 +76,8 @@ class CheckedPack:
         if key not in self._columns:
             self._columns[key] = None
             if self.has(table, name):
-                try:
+                with suppress(*UNREADABLE):  # the container's check says so
                     self._columns[key] = self.read_column(table, name)
-                except UNREADABLE:
-                    pass  # the container's check says so
         return self._columns[key]
 
 

@@ -111,7 +111,7 @@ class Places:
         shares = (starts[1:] < np.maximum.accumulate(ends)[:-1]) & ~same
         if shares.any():
             first = rows[1:][shares].min()
-            reason = f"{int(shares.sum()):,} records share bytes with others, this is the first"
+            reason = f"shares bytes with another record, the first of {int(shares.sum()):,}"
             yield self._pack.finding("container", reason, first, "note")
 
     def _check_codec_ids(self) -> Iterator[Finding]:

@@ -114,10 +114,10 @@ class PackReport:
     def summary(self) -> str:
         """One line."""
         counts = self.counts
-        state = "ok" if self.ok else f"{self.errors:,} error{'s' * (self.errors != 1)}"
+        state = "ok" if self.ok else _many(self.errors, "error")
         return (
             f"{self.pack}: {state} ({self.payload_type}, codec {self.codec}, "
-            f"{counts['records']:,} records, {counts['decoded']:,} decoded, "
+            f"{_many(counts['records'], 'record')}, {counts['decoded']:,} decoded, "
             f"{counts['crc_checked']:,} compared with their crc32)"
         )
 
@@ -165,8 +165,9 @@ class ValidationReport:
         """One line."""
         counts, bad = self.counts, sum(not report.ok for report in self.packs)
         return (
-            f"{counts['packs']:,} packs, {bad:,} with errors, {counts['records']:,} records, "
-            f"{counts['errors']:,} errors, {counts['notes']:,} notes"
+            f"{_many(counts['packs'], 'pack')}, {bad:,} with errors, "
+            f"{_many(counts['records'], 'record')}, {_many(counts['errors'], 'error')}, "
+            f"{_many(counts['notes'], 'note')}"
         )
 
     def __str__(self) -> str:
@@ -180,6 +181,10 @@ class ValidationReport:
         shown = sorted(self.packs, key=lambda report: report.ok)[:_SHOWN_PACKS]
         text = "\n".join(str(report) for report in shown)
         return f"<b>{escape(self.summary)}</b><pre>{escape(text)}</pre>"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _table(findings: Iterable[Finding]) -> pa.Table:
