@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 
 from tqdm import tqdm
 
+from .errors import PackError
 from .validation import repair
 from .validation._validate import found_packs, reports
 from .validation.report import ValidationReport
@@ -22,17 +25,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     read or written, 130 after Ctrl-C.
     """
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be Unicode
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        return options.command(options)
+        status = options.command(options)
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
-    except OSError as error:  # PackNotFoundError is one
-        print(f"{options.name}: {error}", file=sys.stderr)
-        return _USAGE
-    except ValueError as error:
-        print(f"{options.name}: {error}", file=sys.stderr)
+    except BrokenPipeError:  # whoever read the output has enough; nothing is flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FINDINGS
+    except (OSError, ValueError) as error:
+        print(f"{options.name}: {_said(error)}", file=sys.stderr)
+        refused = isinstance(error, PackError) and not isinstance(error, OSError)
+        return _FINDINGS if refused else _USAGE
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, FileExistsError):
+        return f"{error.filename}: there is a file, pass --overwrite"
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return str(error)
 
 
 def _parser() -> argparse.ArgumentParser:

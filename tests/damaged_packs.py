@@ -38,7 +38,9 @@ def extended_tiles(path: Path) -> Path:
 
 def features(path: Path, **options: Any) -> Path:
     matrix = np.arange(COUNT * 4, dtype=np.float64).reshape(COUNT, 4)
-    build_teacher_feature_package(records_of(COUNT), matrix, path, "teacher", overwrite=True, **options)
+    build_teacher_feature_package(
+        records_of(COUNT), matrix, path, "teacher", overwrite=True, **options
+    )
     return path
 
 

@@ -175,9 +175,7 @@ def test_what_a_report_shows(tmp_path):
     assert first.startswith(f"{path}: 1 error (bytes, codec zstd, 6 records, ")
     assert second.startswith("  note: payload type 'bytes'")
     assert "\n  row 2: " in str(report)
-    assert repr(report) == (
-        "<ValidationReport 2 packs, 1 with errors, 9 records, 1 error, 1 note>"
-    )
+    assert repr(report) == ("<ValidationReport 2 packs, 1 with errors, 9 records, 1 error, 1 note>")
     assert "1 with errors" in report._repr_html_() and "row 2" in report._repr_html_()
     table = report.to_table()
     assert table.column_names == ["pack", "row", "severity", "check", "reason"]

@@ -213,7 +213,8 @@ def test_sizes_of_pairs(tmp_path, column):
 
 
 @pytest.mark.parametrize(
-    "name, field", [("clinical_text", "text_schema_version"), ("clinical_text_pair", "pair_schema_version")]
+    "name, field",
+    [("clinical_text", "text_schema_version"), ("clinical_text_pair", "pair_schema_version")],
 )
 def test_versions_of_text(tmp_path, name, field):
     for value in (2, "1", True):
@@ -233,8 +234,14 @@ def manifest(**more):
         (payload(b"{"), "the manifest is not valid JSON"),
         (payload(manifest(text_schema_version=3)), "manifest: text_schema_version is 3"),
         (payload(manifest(docs=[entry(length=5)]), b"four"), "document 0: text at 0 + 5 ends out"),
-        (payload(manifest(docs=[entry("d", 0, 3), entry("e", 2, 2)]), b"four"), "two texts overlap"),
-        (payload(manifest(docs=[entry(length=2)]), b"\xff\xfe"), "document 0: its text is not UTF-8"),
+        (
+            payload(manifest(docs=[entry("d", 0, 3), entry("e", 2, 2)]), b"four"),
+            "two texts overlap",
+        ),
+        (
+            payload(manifest(docs=[entry(length=2)]), b"\xff\xfe"),
+            "document 0: its text is not UTF-8",
+        ),
         (payload(manifest(docs=[{"offset": 0, "length": 0}])), "document 0: "),
     ],
 )

@@ -23,7 +23,7 @@ from ..errors import PackError
 from ..pack import PackReader
 from . import records
 from ._validate import counted, findings
-from .checked_pack import CheckedPack
+from .checked_pack import UNREADABLE, CheckedPack
 from .report import Finding, PackReport
 
 __all__ = ["RepairReport", "repair"]
@@ -152,12 +152,19 @@ def _write(pack: CheckedPack, kept: npt.NDArray[np.bool_], out: str, overwrite: 
         return
     prefix = b""
     if header.get("payload_type") == dicom.PAYLOAD_TYPE:
-        # Series count their instances, and one without any has no place.
-        used = np.isin(slides["series_idx"].to_numpy(), index["series_idx"].to_numpy())
-        prefix, slides = dicom.templates(pack.native, kept_rows(slides, used), index)
+        prefix, slides = _series(pack, slides, index)
         header = dicom.header(header, prefix)
     blocks = (batch.to_arrow() for batch in stored)
     write_records(out, header, slides, index, blocks, prefix=prefix, overwrite=overwrite)
+
+
+def _series(pack: CheckedPack, slides: pa.Table, index: pa.Table) -> tuple[bytes, pa.Table]:
+    """Series count their instances, and one without any has no place."""
+    try:
+        used = np.isin(slides["series_idx"].to_numpy(), index["series_idx"].to_numpy())
+        return dicom.templates(pack.native, kept_rows(slides, used), index)
+    except (KeyError, TypeError, *UNREADABLE) as error:
+        raise _refused(pack, pack.reason(error)) from error
 
 
 def _data_segment(pack: CheckedPack) -> Iterator[bytes]:
@@ -168,12 +175,9 @@ def _data_segment(pack: CheckedPack) -> Iterator[bytes]:
         pack.advance(size)
 
 
-def _stored(
-    pack: CheckedPack, rows: npt.NDArray[np.int64]
-) -> Iterator[ContiguousRecordBatch]:
+def _stored(pack: CheckedPack, rows: npt.NDArray[np.int64]) -> Iterator[ContiguousRecordBatch]:
     lengths = np.zeros(len(pack), np.uint64)
     lengths[rows] = pack.native.locate(rows)[1]
     for piece in records.pieces(rows, lengths):
         yield pack.reader.read_payloads_contiguous(piece, workers=pack.workers)
         pack.advance(int(lengths[piece].sum()))
-

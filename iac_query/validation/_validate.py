@@ -144,7 +144,7 @@ def _report(
         with PackReader(file.path, options) as reader:
             return report_of(CheckedPack(reader, workers, advance), max_decode, max_crc)
     except UNREADABLE as error:
-        return PackReport(name, [Finding(name, None, "container", reason_of(error))])
+        return PackReport(name, [Finding(name, None, "container", reason_of(error, name))])
 
 
 def report_of(pack: CheckedPack, max_decode: int, max_crc: int) -> PackReport:

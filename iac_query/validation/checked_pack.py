@@ -59,7 +59,11 @@ class CheckedPack:
         """The finding that an error of reading this pack stands for."""
         checks = {ChecksumError: "checksum", CodecError: "codec"}
         check = checks.get(type(error), "container")
-        return self.finding(check, reason_of(error), getattr(error, "row", None))
+        return self.finding(check, self.reason(error), getattr(error, "row", None))
+
+    def reason(self, error: Exception) -> str:
+        """What an error of this pack says."""
+        return reason_of(error, self.path)
 
     def has(self, table: TableName, name: str) -> bool:
         """Whether there is a column of that name."""
@@ -97,17 +101,11 @@ class Rules:
 UNREADABLE = (ValueError, OSError, pa.ArrowException)
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: Exception, pack: str) -> str:
     """What an error says, without the pack and the row, which a finding names itself."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    text = str(error)
-    pack, row = getattr(error, "pack", None), getattr(error, "row", None)
-    if pack is not None:
-        text = text.removeprefix(f"{pack}: ")
-    if row is not None:
-        text = text.removeprefix(f"row {row}: ")
-    return text
+    return str(error).removeprefix(f"{pack}: ").removeprefix(f"row {getattr(error, 'row', None)}: ")
 
 
 def is_count(value: Any) -> bool:

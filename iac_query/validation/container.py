@@ -13,7 +13,7 @@ from .._stored_codecs import CODEC_ID, codec_ids
 from ..codec import Codec, codec_of_header
 from ..errors import CodecError, PackError
 from ..fixed import fixed_shape
-from .checked_pack import UNREADABLE, CheckedPack, reason_of
+from .checked_pack import UNREADABLE, CheckedPack
 from .report import Finding
 
 
@@ -24,7 +24,8 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
             try:
                 pack.read_column(table, name)
             except UNREADABLE as error:
-                yield pack.finding("container", f"{table} table: {reason_of(error)}")
+                reason = pack.reason(error).removeprefix(f"{table} table: ")
+                yield pack.finding("container", f"{table} table: {reason}")
         repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
         for name in repeated:
             yield pack.finding("container", f"{table} table: two columns are called {name!r}")
@@ -62,7 +63,7 @@ class Places:
         try:
             fixed_shape(pack.header, pack.path)
         except PackError as error:
-            yield pack.finding("container", reason_of(error))
+            yield pack.finding("container", pack.reason(error))
         record_bytes, length = pack.header["feature_record_bytes"], int(self._limit)
         self.lengths[:] = record_bytes
         if length > len(pack) * record_bytes:
@@ -144,7 +145,7 @@ def check_codecs(pack: CheckedPack) -> Iterator[Finding]:
         try:
             codec_of_header({"codec": name, "codec_params": params})
         except (CodecError, ValueError, TypeError) as error:
-            reason = f"no record was decoded: {reason_of(error)}"
+            reason = f"no record was decoded: {pack.reason(error)}"
             known = isinstance(name, str) and name in built_in
             yield pack.finding("codec", reason, severity="error" if known else "note")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -188,5 +189,9 @@ def _many(count: int, what: str) -> str:
 
 
 def _table(findings: Iterable[Finding]) -> pa.Table:
-    rows: list[dict[str, Any]] = [vars(finding) for finding in findings]
+    rows: list[dict[str, Any]] = []
+    for finding in findings:
+        # Names of files need not be Unicode.
+        pack = os.fsencode(finding.pack).decode("utf-8", "replace")
+        rows.append({**vars(finding), "pack": pack})
     return pa.Table.from_pylist(rows, _SCHEMA)

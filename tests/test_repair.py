@@ -1,0 +1,328 @@
+"""Repair: a pack without its damaged rows, or none at all."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from damaged_packs import (
+    COUNT,
+    SCHEMAS,
+    VARIABLE,
+    changed,
+    errors_of,
+    features,
+    text,
+    tiles,
+    with_payload,
+    with_value,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from iatro.iac.adapters.validate import validate_package as peer_validate
+from packs import (
+    DATA,
+    HEADER_BYTES,
+    assemble,
+    assert_same_table,
+    flip_payload,
+    layout_index,
+    payloads_of,
+    segments_of,
+    write_encoded,
+    write_pack,
+)
+from tile_data import files_in
+
+import iac_query as iac
+
+pytestmark = pytest.mark.asan
+
+LAYOUT = ("offset", "length", "crc32")
+
+
+def without_layout(table: pa.Table) -> pa.Table:
+    return table.drop_columns([name for name in LAYOUT if name in table.column_names])
+
+
+def fields_of(header: dict) -> dict:
+    """Without what a writer sets."""
+    set_by_writer = ("_offset", "_length", "num_records")
+    return {k: v for k, v in header.items() if not k.endswith(set_by_writer)}
+
+
+def repaired(path: Path, dropped: list[int]) -> iac.PackReader:
+    """The repaired pack, which has all rows but these as they were, and no errors."""
+    out = path.parent / "out.iac"
+    report = iac.repair(path, out, overwrite=True)
+    was, now = iac.PackReader(path), iac.PackReader(out)
+    kept = [row for row in range(len(was)) if row not in dropped]
+    assert (report.kept, report.dropped) == (len(kept), len(dropped))
+    assert sorted({f.row for f in report.source.findings if f.severity == "error"}) == dropped
+    assert report.to_table()["row"].to_pylist() == [f.row for f in report.source.findings]
+    assert now.read_payloads(range(len(now))) == was.read_payloads(kept)
+    assert fields_of(now.header) == fields_of(was.header)
+    assert_same_table(now.slide_table, was.slide_table)
+    assert_same_table(without_layout(now.index_table), without_layout(was.index_table).take(kept))
+    assert now.index_table.schema == was.index_table.schema
+    assert errors_of(out) == []
+    return now
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.iac")), ids=lambda path: path.stem)
+def test_a_whole_pack_comes_out_equal(tmp_path, path):
+    report = iac.repair(path, tmp_path / "out.iac")
+    assert (report.kept, report.dropped) == (len(iac.PackReader(path)), 0)
+    header, *parts = segments_of(path)
+    other, *others = segments_of(tmp_path / "out.iac")
+    assert fields_of(other) == fields_of(header)
+    assert others[-1] == parts[-1]
+    for name in ("slide_table", "index_table"):
+        old, new = (getattr(iac.PackReader(p), name) for p in (path, tmp_path / "out.iac"))
+        assert_same_table(new, old)
+
+
+def test_records_in_any_place_stay_there_in_a_whole_pack(tmp_path):
+    index = layout_index(pa.array([5, 0, 2], pa.int64()), pa.array([2, 2, 1], pa.int32()))
+    path = assemble(tmp_path / "x.iac", index, b"aa.b.cc..")
+    iac.repair(path, tmp_path / "out.iac")
+    assert segments_of(tmp_path / "out.iac")[1:] == segments_of(path)[1:]
+
+
+@pytest.mark.parametrize("name", VARIABLE)
+def test_damaged_bytes_and_places_outside(tmp_path, name):
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=with_value("offset", 4, 1 << 50))
+    flip_payload(path, 1)
+    repaired(path, [1, 4])
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in VARIABLE])
+def test_a_matrix_that_was_cut(tmp_path, name):
+    path = SCHEMAS[name](tmp_path / "x.iac")
+    changed(path, data=segments_of(path)[3][:-1])
+    repaired(path, [COUNT - 1])
+
+
+def test_tiles_that_are_none(tmp_path):
+    path = with_payload(tiles(tmp_path / "x.iac"), 3, b"no image")
+    changed(path, index=with_value("slide_idx", 5, 8))
+    out = repaired(path, [3, 5])
+    assert peer_validate(out.package_path, 0, 0)["records"] == COUNT - 2
+
+
+def test_features_of_no_slide(tmp_path):
+    path = changed(features(tmp_path / "x.iac"), index=with_value("slide_idx", 0, 8))
+    out = repaired(path, [0])
+    assert peer_validate(out.package_path, 0, 0)["records"] == COUNT - 1
+
+
+def test_records_that_are_no_documents(tmp_path):
+    stored = iac.Codec.create("brotli", quality=1).encode(b"none")
+    repaired(with_payload(text(tmp_path / "x.iac"), 0, stored), [0])
+
+
+def test_a_slide_without_rows_stays(tmp_path):
+    path = tiles(tmp_path / "x.iac")
+    for row in (1, 3, 5):
+        flip_payload(path, row)
+    assert repaired(path, [1, 3, 5]).slide_table.num_rows == 2
+
+
+def test_records_without_crc32_get_one(tmp_path):
+    index = layout_index([0, 99, 3], [3, 3, 4], name=pa.array(["a", "b", "c"]))
+    path = assemble(tmp_path / "x.iac", index, b"abcdefgh")
+    iac.repair(path, tmp_path / "out.iac")
+    with iac.PackReader(tmp_path / "out.iac") as reader:
+        assert reader.read_payloads([0, 1]) == [b"abc", b"defg"]
+        assert reader.index_table.column_names == ["name", *LAYOUT]
+
+
+def test_many_rows_apart(tmp_path):
+    rows = 20_000
+    path = write_encoded(tmp_path / "x.iac", payloads_of(rows), "zstd", level=1)
+    wrong = set(range(0, rows, 2))
+
+    def halved(table: pa.Table) -> pa.Table:
+        offsets = [
+            1 << 40 if row in wrong else o for row, o in enumerate(table["offset"].to_pylist())
+        ]
+        at = table.schema.get_field_index("offset")
+        return table.set_column(at, "offset", pa.array(offsets, pa.uint64()))
+
+    changed(path, index=halved)
+    report = iac.repair(path, tmp_path / "out.iac")
+    assert (report.kept, report.dropped) == (rows // 2, rows // 2)
+    assert len(report.source.findings) == 102  # bounded
+    with iac.VariableRecordPack(tmp_path / "out.iac") as pack:
+        assert pack.read_many(range(len(pack))) == payloads_of(rows)[1::2]
+        assert pack.index_table["item_id"].num_chunks == 1
+
+
+def test_a_patient_of_dicom_stays_one(tmp_path):
+    from iatro.iac.adapters import dicom
+    from test_write_pack_adapters import write_dicom
+
+    (tmp_path / "in").mkdir()
+    for number in range(6):
+        write_dicom(tmp_path / "in" / f"{number}.dcm", f"1.2.3.{number // 3}", number)
+    path = tmp_path / "patient.iac"
+    dicom.build_dicom_patient_package(tmp_path / "in", path, effort=1)
+    was = dicom.DicomPatientReader(path).read_dicom(5)
+    for row in (0, 1, 2, 4):
+        flip_payload(path, row)
+    report = iac.repair(path, tmp_path / "out.iac")
+    assert (report.kept, report.dropped) == (2, 4)
+    found = peer_validate(tmp_path / "out.iac", 0, 0)
+    assert (found["records"], found["series"]) == (2, 1)
+    assert iac.PackReader(tmp_path / "out.iac").slide_table["instance_count"].to_pylist() == [2]
+    assert dicom.DicomPatientReader(tmp_path / "out.iac").read_dicom(1, verify=True) == was
+
+
+def refused(path: Path, reason: str, error: type[Exception] = iac.PackError) -> None:
+    """Repair raises, and leaves nothing and an old file as it was."""
+    folder = path.parent / "new"
+    folder.mkdir(exist_ok=True)
+    with pytest.raises(error, match=reason):
+        iac.repair(path, folder / "out.iac")
+    assert files_in(folder) == set()
+    (folder / "out.iac").write_bytes(b"old")
+    with pytest.raises(error, match=reason):
+        iac.repair(path, folder / "out.iac", overwrite=True)
+    assert files_in(folder) == {"out.iac"} and (folder / "out.iac").read_bytes() == b"old"
+    shutil.rmtree(folder)
+
+
+def test_what_rows_do_not_mend_is_refused(tmp_path):
+    path = changed(tiles(tmp_path / "x.iac"), index=with_value("tile_id", 5, "tile-é-1"))
+    refused(path, "x.iac: cannot be repaired: row 5: tile_id is that of row 1 as well")
+    flip_payload(path, 5)
+    repaired(path, [5])
+    path = changed(tiles(tmp_path / "x.iac"), index=lambda table: table.drop_columns(["flags"]))
+    refused(path, "cannot be repaired: the index table has no column 'flags'")
+    path = features(tmp_path / "x.iac")
+    refused(changed(path, data=segments_of(path)[3] + b"more"), "the data segment has")
+    path.write_bytes(path.read_bytes()[: HEADER_BYTES + 3])
+    refused(path, "outside the file|ends")
+
+
+def test_a_pack_that_would_be_empty_is_refused(tmp_path):
+    path = write_pack(tmp_path / "x.iac", payloads_of(2))
+    flip_payload(path, 0)
+    flip_payload(path, 1)
+    refused(path, "no record is whole")
+    path = write_pack(tmp_path / "y.iac", [])
+    assert iac.repair(path, tmp_path / "out.iac").kept == 0
+
+
+def test_a_slide_image_loses_no_tiles(tmp_path):
+    path = write_pack(tmp_path / "x.iac", payloads_of(3), payload_type="wsi_image")
+    assert iac.repair(path, tmp_path / "out.iac").kept == 3
+    flip_payload(path, 2)
+    refused(path, "it must have every tile of its raster")
+
+
+def test_arguments(tmp_path, pack):
+    out = tmp_path / "out.iac"
+    with pytest.raises(ValueError, match="only local packs"):
+        iac.repair("s3://bucket/x.iac", out)
+    with pytest.raises(iac.PackNotFoundError):
+        iac.repair(tmp_path / "no.iac", out)
+    with pytest.raises(ValueError, match="out is the pack itself"):
+        iac.repair(pack, pack, overwrite=True)
+    os.symlink(pack, tmp_path / "link.iac")
+    with pytest.raises(ValueError, match="out is the pack itself"):
+        iac.repair(pack, tmp_path / "link.iac", overwrite=True)
+    with pytest.raises(ValueError, match="workers is 0"):
+        iac.repair(pack, out, workers=0)
+    assert not out.exists()
+    out.write_bytes(b"old")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        iac.repair(pack, out)
+    assert out.read_bytes() == b"old"
+    assert str(iac.repair(pack, out, overwrite=True)) == f"{out}: 10 records, 0 dropped"
+    assert out.read_bytes() == pack.read_bytes()
+
+
+def test_a_bar_is_shown_where_asked(tmp_path, pack, capsys):
+    iac.repair(pack, tmp_path / "out.iac", progress=True)
+    assert "repair: 100%" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def whole_packs(tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    packs = {name: build(folder / "x.iac").read_bytes() for name, build in SCHEMAS.items()}
+    packs["many types"] = (DATA / "index_many_types.iac").read_bytes()
+    return packs
+
+
+@given(data=st.data())
+def test_flipped_bytes_are_reported_and_repaired_or_refused(whole_packs, tmp_path, data):
+    raw = bytearray(whole_packs[data.draw(st.sampled_from(sorted(whole_packs)))])
+    length = int.from_bytes(raw[8:12], "little")
+    places = st.one_of(st.integers(0, 16 + length), st.integers(HEADER_BYTES, len(raw) - 1))
+    for at in data.draw(st.lists(places, min_size=1, max_size=4)):
+        raw[at] ^= 1 << data.draw(st.integers(0, 7))
+    path, out = tmp_path / "x.iac", tmp_path / "out.iac"
+    path.write_bytes(raw)
+    found = errors_of(path)
+    try:
+        report = iac.repair(path, out, overwrite=True)
+    except ValueError:
+        return
+    assert {row for row, *_ in found} == {
+        f.row for f in report.source.findings if f.severity == "error"
+    }
+    assert errors_of(out) == []
+
+
+@given(
+    fields=st.dictionaries(
+        st.sampled_from(
+            [
+                "payload_type",
+                "codec",
+                "codec_params",
+                "record_codecs",
+                "tile_width",
+                "stride_x",
+                "coordinate_mode",
+                "tile_shape",
+                "tile_dtype",
+                "teacher",
+                "dtype",
+                "feature_dim",
+                "feature_record_bytes",
+                "text_schema_version",
+                "metadata_length",
+            ]
+        ),
+        st.recursive(
+            st.one_of(
+                st.none(),
+                st.booleans(),
+                st.integers(-2, 2**64 - 1),
+                st.floats(allow_nan=False),
+                st.sampled_from([*SCHEMAS, "dicom_patient", "jxl", "zstd", "uint8", "float32"]),
+            ),
+            lambda inner: st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["id", "name", "params", "level"]), inner),
+            max_leaves=5,
+        ),
+    ),
+    name=st.sampled_from(sorted(SCHEMAS)),
+)
+def test_any_header_is_reported(whole_packs, tmp_path, fields, name):
+    raw = whole_packs[name]
+    length = int.from_bytes(raw[8:12], "little")
+    header = json.dumps({**json.loads(raw[16 : 16 + length]), **fields}).encode()
+    path = tmp_path / "x.iac"
+    head = raw[:8] + len(header).to_bytes(4, "little") + raw[12:16] + header
+    path.write_bytes(head.ljust(HEADER_BYTES, b"\0") + raw[HEADER_BYTES:])
+    (report,) = iac.validate(path, max_decode=0).packs
+    try:
+        iac.repair(path, tmp_path / "out.iac", overwrite=True)
+    except ValueError:
+        assert not report.ok or "2^64" in str(fields)
