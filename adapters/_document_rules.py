@@ -45,7 +45,7 @@ def check_documents(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Fin
     found = parsed(pack.reader, batch.buffer, offsets, rows, pack.workers)
     for at, (row, patient) in enumerate(zip(rows, found, strict=True)):
         if isinstance(patient, Exception):
-            yield pack.failure(patient)
+            yield pack.failure(patient, row)
             continue
         for name, value in _index_row(*patient, names).items():
             if name in index and index[name][at] != value:

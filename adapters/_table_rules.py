@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..validation.checked_pack import CheckedPack, TableName, is_count
+from ..validation.checked_pack import CheckedPack, TableName
 from ..validation.report import Finding
 
 _LAYOUT = ("offset", "length", "crc32")
@@ -107,3 +108,8 @@ def check_slide_numbers(pack: CheckedPack) -> Iterator[Finding]:
     lost = ~exists.to_numpy(zero_copy_only=False) & used.is_valid().to_numpy(zero_copy_only=False)
     for row in np.flatnonzero(lost):
         yield pack.finding("schema", "slide_idx is not in the slide table", row)
+
+
+def is_count(value: Any) -> bool:
+    """Whether a header field is an integer above 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

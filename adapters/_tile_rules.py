@@ -11,9 +11,9 @@ import pyarrow as pa
 from .._adapter_packs import ADAPTERS
 from .._native import PIXEL_TYPES
 from ..images import ImageBatch, array_shape
-from ..validation.checked_pack import Batch, CheckedPack, Rows, is_count
+from ..validation.checked_pack import Batch, CheckedPack, Rows
 from ..validation.report import Finding
-from ._table_rules import check_columns, check_counts, check_ids, check_slide_numbers
+from ._table_rules import check_columns, check_counts, check_ids, check_slide_numbers, is_count
 from ._tile_reader import EXTENDED_PAYLOAD_TYPE, PAYLOAD_TYPE
 from ._tile_tables import EXTENDED_LIMITS, LIMITS, TileLimits
 

@@ -259,3 +259,39 @@ def test_a_bar_is_shown_where_asked(pack, capsys):
     assert capsys.readouterr().err == ""
     iac.validate(pack, progress=True)
     assert "validate: 100%" in capsys.readouterr().err
+
+
+def test_a_url(pack):
+    import fsspec
+
+    fsspec.filesystem("memory").pipe_file("/folder/x.iac", pack.read_bytes())
+    report = iac.validate(["memory://folder/x.iac", "memory://folder/no.iac"])
+    assert [found.pack for found in report.packs] == [
+        "memory://folder/x.iac",
+        "memory://folder/no.iac",
+    ]
+    assert [found.ok for found in report.packs] == [True, False]
+    assert report.counts["records"] == 10
+
+
+def test_a_server_that_does_not_answer(tmp_path):
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Failing(MemoryFileSystem):
+        protocol = "failing"
+        first_bad = 0
+
+        def cat_file(self, path, start=None, end=None, **options):
+            if start is not None and end > self.first_bad:
+                raise PermissionError(13, "Forbidden", path)
+            return super().cat_file(path, start, end, **options)
+
+    fsspec.register_implementation("failing", Failing, clobber=True)
+    path = write_pack(tmp_path / "x.iac", payloads_of(300, 5000))
+    fsspec.filesystem("failing").pipe_file("failing://x.iac", path.read_bytes())
+    Failing.first_bad = path.stat().st_size - 10_000
+    found = errors_of("failing://x.iac")
+    assert {check for _, check, _ in found} == {"container"} and found[-1][0] == 299
+    Failing.first_bad = 100
+    assert [row for row, *_ in errors_of("failing://x.iac")] == [None]

@@ -22,7 +22,7 @@ from ..build import write_data, write_records
 from ..errors import PackError
 from ..pack import PackReader
 from . import records
-from ._validate import counted, findings
+from ._validate import findings, report_of
 from .checked_pack import UNREADABLE, CheckedPack
 from .report import Finding, PackReport
 
@@ -120,7 +120,7 @@ def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
                     kept[finding.row] = False
             yield finding
 
-    report = counted(pack, PackReport(pack.path, noted()))
+    report = report_of(pack, noted())
     unmended += [finding for finding in repeated if kept[finding.row]]
     if unmended:
         raise _refused(pack, str(unmended[0]))

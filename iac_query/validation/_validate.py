@@ -17,7 +17,7 @@ from ..errors import PackNotFoundError
 from ..pack import PackReader
 from . import container, records
 from .checked_pack import UNREADABLE, CheckedPack, Rules, reason_of
-from .report import Finding, PackReport, ValidationReport
+from .report import Finding, PackReport, ValidationReport, bounded
 
 __all__ = ["validate"]
 
@@ -142,26 +142,24 @@ def _report(
     try:
         options = storage_options if is_url(file.path) else None
         with PackReader(file.path, options) as reader:
-            return report_of(CheckedPack(reader, workers, advance), max_decode, max_crc)
+            pack = CheckedPack(reader, workers, advance)
+            return report_of(pack, findings(pack, max_decode, max_crc))
     except UNREADABLE as error:
-        return PackReport(name, [Finding(name, None, "container", reason_of(error, name))])
+        finding = Finding(name, None, "container", reason_of(error, name))
+        return PackReport(name, (finding,), 1, 0, {})
 
 
-def report_of(pack: CheckedPack, max_decode: int, max_crc: int) -> PackReport:
-    """What is found in an open pack."""
-    return counted(pack, PackReport(pack.path, findings(pack, max_decode, max_crc)))
-
-
-def counted(pack: CheckedPack, report: PackReport) -> PackReport:
-    """The report with what the pack counted while it was checked."""
-    report.counts = {
+def report_of(pack: CheckedPack, found: Iterable[Finding]) -> PackReport:
+    """The report of an open pack, whose counts are those behind the last finding."""
+    listed, errors, notes = bounded(found)
+    counts = {
         "records": len(pack),
         "slides": pack.native.num_slides,
         "decoded": pack.decoded,
         "crc_checked": pack.crc_checked,
     }
-    report.payload_type, report.codec = pack.header.get("payload_type"), pack.header.get("codec")
-    return report
+    kinds = pack.header.get("payload_type"), pack.header.get("codec")
+    return PackReport(pack.path, listed, errors, notes, counts, *kinds)
 
 
 def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Finding]:
@@ -184,9 +182,9 @@ def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Findi
     if not undecodable:
         decodable = rules.decodable(pack)
         chosen = rows if decodable is None else rows[decodable[rows]]
-        decode[container.evenly(chosen, max_decode)] = True
+        decode[records.evenly(chosen, max_decode)] = True
     if pack.native.kind == "variable" and pack.has("index", "crc32"):
-        compare = container.evenly(rows, max_crc)
+        compare = records.evenly(rows, max_crc)
         yield from records.check_stored(pack, compare[~decode[compare]], places.lengths)
     yield from records.check_decoded(pack, np.flatnonzero(decode), places.lengths, rules)
 

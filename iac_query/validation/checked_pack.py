@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -55,11 +55,11 @@ class CheckedPack:
         """A finding of this pack."""
         return Finding(self.path, None if row is None else int(row), check, reason, severity)
 
-    def failure(self, error: Exception) -> Finding:
-        """The finding that an error of reading this pack stands for."""
+    def failure(self, error: Exception, row: int | None = None) -> Finding:
+        """The finding that an error of reading this pack, or a row of it, stands for."""
         checks = {ChecksumError: "checksum", CodecError: "codec"}
         check = checks.get(type(error), "container")
-        return self.finding(check, self.reason(error), getattr(error, "row", None))
+        return self.finding(check, self.reason(error), row)
 
     def reason(self, error: Exception) -> str:
         """What an error of this pack says."""
@@ -106,8 +106,3 @@ def reason_of(error: Exception, pack: str) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix(f"{pack}: ").removeprefix(f"row {getattr(error, 'row', None)}: ")
-
-
-def is_count(value: Any) -> bool:
-    """Whether a header field is an integer above 0."""
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0

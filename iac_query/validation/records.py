@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,13 @@ from .report import Finding
 #: comes alone.
 _PIECE_ROWS, _PIECE_BYTES = 4096, 8 << 20
 _DECODED_BYTES = 256 << 20
+
+
+def evenly(rows: Rows, most: int) -> Rows:
+    """At most so many of the rows, spread evenly; all for 0."""
+    if most == 0 or most >= len(rows):
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
 
 
 def pieces(rows: Rows, lengths: npt.NDArray[np.uint64]) -> Iterator[Rows]:
@@ -46,7 +53,7 @@ def check_stored(
             return
         pack.crc_checked += len(piece)
         pack.advance(int(lengths[piece].sum()))
-        yield from (pack.failure(failure.error) for failure in failures)
+        yield from _failed(pack, piece, failures)
 
 
 def check_decoded(
@@ -84,7 +91,7 @@ def _check_batch(pack: CheckedPack, rows: Rows, rules: Rules) -> Iterator[Findin
         return
     kind = ImageBatch if decode and pack.native.decodes_to_images else ContiguousRecordBatch
     batch = kind.from_native(native, "skip")
-    yield from (pack.failure(failure.error) for failure in batch.errors)
+    yield from _failed(pack, rows, batch.errors)
     if rules.records is not None and len(batch):
         yield from rules.records(pack, rows[batch.positions], batch)
 
@@ -96,10 +103,15 @@ def _check_objects(pack: CheckedPack, rows: Rows, rules: Rules) -> Iterator[Find
     stored = pack.reader.read_payloads_contiguous(
         rows, workers=pack.workers, on_error="skip", report=failures
     )
-    yield from (pack.failure(failure.error) for failure in failures)
+    yield from _failed(pack, rows, failures)
     for row, payload in zip(rows[stored.positions], stored, strict=True):
         try:
             codec.decode(bytes(payload))
         except Exception as error:
             reason = f"codec {codec.name}: {type(error).__name__}"
             yield pack.finding("codec", reason, row)
+
+
+def _failed(pack: CheckedPack, rows: Rows, failures: Iterable[RecordFailure]) -> Iterator[Finding]:
+    for failure in failures:
+        yield pack.failure(failure.error, rows[failure.position])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal
@@ -14,6 +14,9 @@ import pyarrow as pa
 __all__ = ["Finding", "PackReport", "ValidationReport"]
 
 Severity = Literal["error", "note"]
+
+#: What is counted in a pack.
+COUNTS = ("records", "slides", "decoded", "crc_checked", "errors", "notes")
 
 #: Findings of one check that a report lists; it counts the others.
 _LISTED = 100
@@ -56,42 +59,23 @@ class Finding:
         return f"{row}{self.reason}" if self.severity == "error" else f"note: {row}{self.reason}"
 
 
+@dataclass(frozen=True)
 class PackReport:
     """What was found in one pack.
 
     ``findings`` are at most 100 of each check, with the number of the others behind them;
-    ``errors`` and ``notes`` count all. ``counts`` are ``records``, ``slides``, ``decoded`` and
-    ``crc_checked``; ``payload_type`` and ``codec`` are the header's, None where it has none.
+    ``errors`` and ``notes`` count all. ``counts`` says of how many ``records`` and ``slides`` the
+    pack is, and how many records were ``decoded`` and ``crc_checked``, sound or not; it is empty
+    for a pack that could not be opened. ``payload_type`` and ``codec`` are the header's.
     """
 
-    def __init__(
-        self,
-        pack: str,
-        findings: Iterable[Finding],
-        counts: Mapping[str, int] | None = None,
-        payload_type: str | None = None,
-        codec: str | None = None,
-    ) -> None:
-        self.pack = pack
-        #: Of each severity and check how many findings there are.
-        self._totals: Counter[tuple[Severity, str]] = Counter()
-        self.findings = tuple(self._listed(findings))
-        # Behind the findings, which count while they are found.
-        self.counts = dict.fromkeys(("records", "slides", "decoded", "crc_checked"), 0)
-        self.counts.update(counts or {})
-        self.payload_type = payload_type
-        self.codec = codec
-
-    def _listed(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        for finding in findings:
-            key = finding.severity, finding.check
-            self._totals[key] += 1
-            if self._totals[key] <= _LISTED:
-                yield finding
-        for (severity, check), total in self._totals.items():
-            if total > _LISTED:
-                reason = f"and {total - _LISTED:,} more of {check}"
-                yield Finding(self.pack, None, check, reason, severity)
+    pack: str
+    findings: tuple[Finding, ...]
+    errors: int
+    notes: int
+    counts: dict[str, int]
+    payload_type: str | None = None
+    codec: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -99,27 +83,15 @@ class PackReport:
         return self.errors == 0
 
     @property
-    def errors(self) -> int:
-        """Number of errors, those that are not listed included."""
-        return self._total("error")
-
-    @property
-    def notes(self) -> int:
-        """Number of notes, those that are not listed included."""
-        return self._total("note")
-
-    def _total(self, wanted: Severity) -> int:
-        return sum(total for (severity, _), total in self._totals.items() if severity == wanted)
-
-    @property
     def summary(self) -> str:
         """One line."""
-        counts = self.counts
-        state = "ok" if self.ok else _many(self.errors, "error")
+        state = f"{self.pack}: {'ok' if self.ok else _many(self.errors, 'error')}"
+        if not self.counts:
+            return state
         return (
-            f"{self.pack}: {state} ({self.payload_type}, codec {self.codec}, "
-            f"{_many(counts['records'], 'record')}, {counts['decoded']:,} decoded, "
-            f"{counts['crc_checked']:,} compared with their crc32)"
+            f"{state} ({self.payload_type}, codec {self.codec}, "
+            f"{_many(self.counts['records'], 'record')}, {self.counts['decoded']:,} decoded, "
+            f"{self.counts['crc_checked']:,} compared with their crc32)"
         )
 
     def to_table(self) -> pa.Table:
@@ -151,8 +123,8 @@ class ValidationReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The sums of the packs' counts, and ``packs``, ``errors`` and ``notes``."""
-        sums: Counter[str] = Counter(packs=len(self.packs), errors=0, notes=0)
+        """The sums of the packs' ``counts``, ``errors`` and ``notes``, and how many ``packs``."""
+        sums: Counter[str] = Counter(dict.fromkeys(COUNTS, 0), packs=len(self.packs))
         for report in self.packs:
             sums.update({**report.counts, "errors": report.errors, "notes": report.notes})
         return dict(sums)
@@ -182,6 +154,23 @@ class ValidationReport:
         shown = sorted(self.packs, key=lambda report: report.ok)[:_SHOWN_PACKS]
         text = "\n".join(str(report) for report in shown)
         return f"<b>{escape(self.summary)}</b><pre>{escape(text)}</pre>"
+
+
+def bounded(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], int, int]:
+    """The findings that a report lists, and how many errors and notes there are of all."""
+    totals: Counter[tuple[str, Severity, str]] = Counter()
+    listed = []
+    for finding in findings:
+        key = finding.pack, finding.severity, finding.check
+        totals[key] += 1
+        if totals[key] <= _LISTED:
+            listed.append(finding)
+    for (pack, severity, check), total in totals.items():
+        if total > _LISTED:
+            reason = f"and {total - _LISTED:,} more of {check}"
+            listed.append(Finding(pack, None, check, reason, severity))
+    errors = sum(total for (_, severity, _), total in totals.items() if severity == "error")
+    return tuple(listed), errors, totals.total() - errors
 
 
 def _many(count: int, what: str) -> str:
