@@ -19,7 +19,7 @@ _SIZES = {"source_raw_bytes": 1, "compressed_raw_bytes": 2}
 
 def check_tables(pack: CheckedPack) -> Iterator[Finding]:
     """The header and the index. The slide table only stands in for one."""
-    schema = ADAPTERS[pack.header["payload_type"]]
+    schema = ADAPTERS[pack.payload_type]
     for name in schema.header:
         version = pack.header.get(name)
         if version != 1 or isinstance(version, bool):
@@ -37,7 +37,7 @@ def check_documents(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Fin
     if pack.native.kind != "variable" or pack.native.decodes_to_images:
         return  # said of the header
     offsets = np.frombuffer(batch.offsets_buffer, np.uint64)
-    names = ADAPTERS[pack.header["payload_type"]].index
+    names = ADAPTERS[pack.payload_type].index
     index: dict[str, Any] = {}
     for name in names:
         if (column := pack.column("index", name)) is not None:

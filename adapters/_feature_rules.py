@@ -25,7 +25,7 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
     teacher = pack.header.get("teacher")
     if not isinstance(teacher, str) or not teacher:
         yield pack.finding("schema", "the header has no 'teacher'")
-    extended = pack.header.get("payload_type") == EXTENDED_PAYLOAD_TYPE
+    extended = pack.payload_type == EXTENDED_PAYLOAD_TYPE
     limits = EXTENDED_LIMITS if extended else LIMITS
     yield from check_grid(pack, limits, ADAPTERS[PAYLOAD_TYPE].index)
 

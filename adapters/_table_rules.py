@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..validation.checked_pack import CheckedPack, TableName
+from ..validation.checked_pack import CheckedPack, Rows, TableName, numbers, rows_where
 from ..validation.report import Finding
 
 _LAYOUT = ("offset", "length", "crc32")
@@ -43,8 +42,7 @@ def check_columns(
         if pa.types.is_integer(type):
             yield from _in_rows(pack, table, _outside(column, type), f"{name} is no {type}")
         if column.null_count:
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            yield from _in_rows(pack, table, missing, f"{name} is NULL")
+            yield from _in_rows(pack, table, rows_where(column.is_null()), f"{name} is NULL")
 
 
 def _is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -56,21 +54,21 @@ def _is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
     return found == wanted
 
 
-def _outside(column: pa.ChunkedArray, type: pa.DataType) -> npt.NDArray[np.bool_]:
-    """Which integers are beyond a type."""
-    limits = np.iinfo(type.to_pandas_dtype())
-    values = column.fill_null(0).to_numpy()
-    return (values < limits.min) | (values > limits.max)
+def _outside(column: pa.ChunkedArray, type: pa.DataType) -> Rows:
+    """The rows whose integer is beyond a type."""
+    limits = np.iinfo(str(type))
+    values = numbers(column.fill_null(0))
+    return np.flatnonzero((values < limits.min) | (values > limits.max))
 
 
 def _in_rows(
-    pack: CheckedPack, table: TableName, wrong: npt.NDArray[np.bool_], reason: str
+    pack: CheckedPack, table: TableName, rows: Rows, reason: str, check: str = "schema"
 ) -> Iterator[Finding]:
-    for row in np.flatnonzero(wrong):
+    for row in rows:
         if table == "index":
-            yield pack.finding("schema", reason, row)
+            yield pack.finding(check, reason, row)
         else:
-            yield pack.finding("schema", f"slide table: row {row}: {reason}")
+            yield pack.finding(check, f"slide table: row {row}: {reason}")
 
 
 def check_ids(pack: CheckedPack, table: TableName, name: str) -> Iterator[Finding]:
@@ -84,18 +82,13 @@ def check_ids(pack: CheckedPack, table: TableName, name: str) -> Iterator[Findin
     ):
         return
     if not types.is_integer(column.type):
-        empty = pc.equal(column, "").fill_null(False).to_numpy(zero_copy_only=False)
-        yield from _in_rows(pack, table, empty, f"{name} is empty")
-    codes = pc.index_in(column, column.unique()).to_numpy()
+        yield from _in_rows(pack, table, rows_where(pc.equal(column, "")), f"{name} is empty")
+    rows, column = rows_where(column.is_valid()), column.drop_null()
+    codes = numbers(pc.index_in(column, column.unique()))
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
-    repeated = first[which] != np.arange(len(codes))
-    repeated &= column.is_valid().to_numpy()
-    for row in np.flatnonzero(repeated):
-        reason = f"{name} is that of row {first[which[row]]} as well"
-        if table == "index":
-            yield pack.finding("ids", reason, row)
-        else:
-            yield pack.finding("ids", f"slide table: row {row}: {reason}")
+    for at in np.flatnonzero(first[which] != np.arange(len(codes))):
+        reason = f"{name} is that of row {rows[first[which[at]]]} as well"
+        yield from _in_rows(pack, table, rows[at : at + 1], reason, "ids")
 
 
 def check_slide_numbers(pack: CheckedPack) -> Iterator[Finding]:
@@ -105,9 +98,8 @@ def check_slide_numbers(pack: CheckedPack) -> Iterator[Finding]:
         return
     used, known = columns
     exists = pc.is_in(used.cast(pa.int64(), safe=False), known.cast(pa.int64(), safe=False))
-    lost = ~exists.to_numpy(zero_copy_only=False) & used.is_valid().to_numpy(zero_copy_only=False)
-    for row in np.flatnonzero(lost):
-        yield pack.finding("schema", "slide_idx is not in the slide table", row)
+    lost = pc.and_not(used.is_valid(), exists)
+    yield from _in_rows(pack, "index", rows_where(lost), "slide_idx is not in the slide table")
 
 
 def is_count(value: Any) -> bool:

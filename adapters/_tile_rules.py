@@ -22,7 +22,7 @@ _SCHEMA = ADAPTERS[PAYLOAD_TYPE]
 
 def check_tables(pack: CheckedPack) -> Iterator[Finding]:
     """The header and the tables."""
-    extended = pack.header.get("payload_type") == EXTENDED_PAYLOAD_TYPE
+    extended = pack.payload_type == EXTENDED_PAYLOAD_TYPE
     if extended:
         if _tile_type(pack.header) is None:
             yield pack.finding("schema", "the header does not tell the tiles' shape and dtype")

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from .._options import PathLike
 from ..errors import PackError
 from ..validation import validate
-from ..validation.checked_pack import CheckedPack, Rules
+from ..validation.checked_pack import CheckedPack, Rows, Rules, rows_where
 from . import _document_rules, _feature_rules, _tile_rules, features, text, text_pair, tiles
 
 __all__ = ["RULES", "validate_package"]
 
 
-def _with_pixels(pack: CheckedPack) -> npt.NDArray[np.bool_] | None:
+def _with_pixels(pack: CheckedPack) -> Rows | None:
     """DICOM instances that have pixels; the record of others is empty."""
     column = pack.column("index", "has_pixel_data")
     if column is None or column.type != pa.bool_():
         return None
-    return column.fill_null(True).to_numpy()
+    return rows_where(column.fill_null(True))
 
 
 #: By payload type; of others only what all packs have in common is checked.

@@ -124,10 +124,9 @@ def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
     unmended += [finding for finding in repeated if kept[finding.row]]
     if unmended:
         raise _refused(pack, str(unmended[0]))
-    payload_type = pack.header.get("payload_type")
     if not kept.all():
-        if payload_type in adapters.WHOLE:
-            raise _refused(pack, adapters.WHOLE[payload_type])
+        if pack.payload_type in adapters.WHOLE:
+            raise _refused(pack, adapters.WHOLE[pack.payload_type])
         if not kept.any():
             raise _refused(pack, "no record is whole")
     return report, kept
@@ -151,7 +150,7 @@ def _write(pack: CheckedPack, kept: npt.NDArray[np.bool_], out: str, overwrite: 
         write_data(out, header, slides, index, chunks, overwrite=overwrite)
         return
     prefix = b""
-    if header.get("payload_type") == dicom.PAYLOAD_TYPE:
+    if pack.payload_type == dicom.PAYLOAD_TYPE:
         prefix, slides = _series(pack, slides, index)
         header = dicom.header(header, prefix)
     blocks = (batch.to_arrow() for batch in stored)

@@ -158,19 +158,26 @@ def report_of(pack: CheckedPack, found: Iterable[Finding]) -> PackReport:
         "decoded": pack.decoded,
         "crc_checked": pack.crc_checked,
     }
-    kinds = pack.header.get("payload_type"), pack.header.get("codec")
-    return PackReport(pack.path, listed, errors, notes, counts, *kinds)
+    return PackReport(
+        pack.path, listed, errors, notes, counts, pack.payload_type, pack.text_field("codec")
+    )
 
 
 def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Finding]:
     """All that is found in an open pack, one finding after the other, however many there are."""
-    payload_type = pack.header.get("payload_type")
-    rules = _rules_of(payload_type)
+    try:
+        yield from _findings(pack, max_decode, max_crc)
+    except UNREADABLE as error:  # what the checks themselves did not expect
+        yield pack.failure(error)
+
+
+def _findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Finding]:
+    rules = _rules_of(pack.payload_type)
     yield from container.check_tables(pack)
     places = container.Places(pack)
     yield from places.check()
     if rules.tables is None:
-        reason = f"payload type {payload_type!r} has no rules here: its schema is not checked"
+        reason = f"payload type {pack.payload_type} has no rules here: its schema is not checked"
         yield pack.finding("schema", reason, severity="note")
     else:
         yield from rules.tables(pack)
@@ -181,7 +188,7 @@ def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Findi
     decode = np.zeros(len(pack), bool)
     if not undecodable:
         decodable = rules.decodable(pack)
-        chosen = rows if decodable is None else rows[decodable[rows]]
+        chosen = rows if decodable is None else np.intersect1d(rows, decodable)
         decode[records.evenly(chosen, max_decode)] = True
     if pack.native.kind == "variable" and pack.has("index", "crc32"):
         compare = records.evenly(rows, max_crc)
@@ -189,8 +196,8 @@ def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Findi
     yield from records.check_decoded(pack, np.flatnonzero(decode), places.lengths, rules)
 
 
-def _rules_of(payload_type: object) -> Rules:
+def _rules_of(payload_type: str | None) -> Rules:
     # The adapters know what their records hold, and import this package: they come when needed.
     from ..adapters.validate import RULES
 
-    return RULES.get(payload_type, Rules()) if isinstance(payload_type, str) else Rules()
+    return RULES.get(payload_type, Rules())

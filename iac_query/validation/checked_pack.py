@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .._tables import table_schema
 from ..batch import ContiguousRecordBatch
@@ -21,6 +22,10 @@ from .report import Finding, Severity
 TableName = Literal["slide", "index"]
 Batch = ContiguousRecordBatch | ImageBatch
 Rows = npt.NDArray[np.int64]
+
+
+#: Longer ones in a header are none.
+_LONGEST_NAME = 200
 
 
 class CheckedPack:
@@ -42,12 +47,18 @@ class CheckedPack:
         self.schemas: dict[TableName, pa.Schema] = {
             name: table_schema(self.native, name) for name in ("slide", "index")
         }
+        self.payload_type = self.text_field("payload_type")
         self.decoded = 0
         self.crc_checked = 0
         self._columns: dict[tuple[TableName, str], pa.ChunkedArray | None] = {}
 
     def __len__(self) -> int:
         return self.native.num_records
+
+    def text_field(self, name: str) -> str | None:
+        """A header field that is a name; None for anything else."""
+        value = self.header.get(name)
+        return value if isinstance(value, str) and len(value) <= _LONGEST_NAME else None
 
     def finding(
         self, check: str, reason: str, row: int | None = None, severity: Severity = "error"
@@ -93,8 +104,8 @@ class Rules:
     tables: Callable[[CheckedPack], Iterator[Finding]] | None = None
     #: Checks decoded records of rows, all of which could be decoded.
     records: Callable[[CheckedPack, Rows, Batch], Iterator[Finding]] | None = None
-    #: A bool for each row, whether its record is one of the codec; None for all.
-    decodable: Callable[[CheckedPack], npt.NDArray[np.bool_] | None] = lambda pack: None
+    #: The rows whose record is one of the codec; None for all.
+    decodable: Callable[[CheckedPack], Rows | None] = lambda pack: None
 
 
 #: What reading a damaged pack raises. PackError is a ValueError.
@@ -106,3 +117,13 @@ def reason_of(error: Exception, pack: str) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).removeprefix(f"{pack}: ").removeprefix(f"row {getattr(error, 'row', None)}: ")
+
+
+def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    """Integers without NULL as an array. pyarrow's ``to_numpy`` would import pandas."""
+    return np.from_dlpack(column.combine_chunks())
+
+
+def rows_where(mask: pa.ChunkedArray) -> Rows:
+    """The rows in which a column of bools is true."""
+    return numbers(pa.chunked_array([pc.indices_nonzero(mask)])).astype(np.int64)

@@ -12,7 +12,7 @@ from .._stored_codecs import CODEC_ID, codec_ids
 from ..codec import Codec, codec_of_header
 from ..errors import CodecError, PackError
 from ..fixed import fixed_shape
-from .checked_pack import UNREADABLE, CheckedPack
+from .checked_pack import UNREADABLE, CheckedPack, numbers
 from .report import Finding
 
 
@@ -83,8 +83,8 @@ class Places:
             self.inside[:] = False  # said of the tables
             return
         # Signed ones wrap, as they do in the core.
-        self.offsets, lengths = (column.to_numpy() for column in columns)
-        self.offsets = self.offsets.astype(np.uint64)
+        offsets, lengths = map(numbers, columns)
+        self.offsets = offsets.astype(np.uint64)
         self.lengths = lengths.astype(np.uint32).astype(np.uint64)
         self.inside = self.lengths <= limit
         self.inside &= self.offsets <= limit - np.minimum(self.lengths, limit)
