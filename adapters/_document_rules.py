@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from .._adapter_packs import ADAPTERS
 from ..validation.checked_pack import Batch, CheckedPack, Rows
@@ -38,10 +39,11 @@ def check_documents(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Fin
         return  # said of the header
     offsets = np.frombuffer(batch.offsets_buffer, np.uint64)
     names = ADAPTERS[pack.payload_type].index
+    taken = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
     index: dict[str, Any] = {}
     for name in names:
         if (column := pack.column("index", name)) is not None:
-            index[name] = column.take(rows).to_pylist()
+            index[name] = column.take(taken).to_pylist()
     found = parsed(pack.reader, batch.buffer, offsets, rows, pack.workers)
     for at, (row, patient) in enumerate(zip(rows, found, strict=True)):
         if isinstance(patient, Exception):

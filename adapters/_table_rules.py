@@ -54,11 +54,16 @@ def _is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
     return found == wanted
 
 
+def _present(column: pa.ChunkedArray) -> tuple[Rows, pa.ChunkedArray]:
+    """The rows that are not NULL, and their values."""
+    return rows_where(column.is_valid()), column.drop_null()
+
+
 def _outside(column: pa.ChunkedArray, type: pa.DataType) -> Rows:
     """The rows whose integer is beyond a type."""
-    limits = np.iinfo(str(type))
-    values = numbers(column.fill_null(0))
-    return np.flatnonzero((values < limits.min) | (values > limits.max))
+    rows, values = _present(column)
+    found, limits = numbers(values), np.iinfo(str(type))
+    return rows[(found < limits.min) | (found > limits.max)]
 
 
 def _in_rows(
@@ -81,10 +86,11 @@ def check_ids(pack: CheckedPack, table: TableName, name: str) -> Iterator[Findin
         or types.is_large_string(column.type)
     ):
         return
+    rows, values = _present(column)
     if not types.is_integer(column.type):
-        yield from _in_rows(pack, table, rows_where(pc.equal(column, "")), f"{name} is empty")
-    rows, column = rows_where(column.is_valid()), column.drop_null()
-    codes = numbers(pc.index_in(column, column.unique()))
+        empty = numbers(pc.binary_length(values)) == 0
+        yield from _in_rows(pack, table, rows[empty], f"{name} is empty")
+    codes = numbers(pc.index_in(values, values.unique()))
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     for at in np.flatnonzero(first[which] != np.arange(len(codes))):
         reason = f"{name} is that of row {rows[first[which[at]]]} as well"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .._options import PathLike
 from ..errors import PackError
@@ -20,7 +21,7 @@ def _with_pixels(pack: CheckedPack) -> Rows | None:
     column = pack.column("index", "has_pixel_data")
     if column is None or column.type != pa.bool_():
         return None
-    return rows_where(column.fill_null(True))
+    return rows_where(pc.or_kleene(column, column.is_null()))
 
 
 #: By payload type; of others only what all packs have in common is checked.

@@ -67,3 +67,12 @@ def test_the_package_says_that_it_is_typed():
 
     assert (files("iac_query") / "py.typed").is_file()
     assert (files("iac_query") / "_native.pyi").is_file()
+
+
+def test_validating_loads_no_engine(pack):
+    loaded = run(
+        "import sys, iac_query\n"
+        f"assert iac_query.validate({str(pack)!r}).ok\n"
+        "print([n for n in ('duckdb', 'polars', 'pandas', 'torch') if n in sys.modules])"
+    )
+    assert loaded.strip() == "[]"
