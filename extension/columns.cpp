@@ -30,7 +30,11 @@ PackColumn table_column(PackColumn::Source source, const Table& table, size_t po
 
 }  // namespace
 
-std::vector<PackColumn> pack_columns(const Pack& pack, bool layout) {
+const Table& table_of(const Pack& pack, PackColumn::Source source) {
+  return source == PackColumn::Source::index ? *pack.index() : *pack.slides();
+}
+
+std::vector<PackColumn> index_columns(const Pack& pack, bool layout) {
   std::vector<PackColumn> columns;
   UniqueNames names;
   names.add(record_name, 0);
@@ -62,8 +66,7 @@ std::vector<PackColumn> slide_columns(const Pack& pack) {
 // A column of a type that DuckDB lacks is listed, so that its neighbours can be read.
 void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
   for (PackColumn& column : columns) {
-    const bool in_index = column.source == PackColumn::Source::index;
-    const ArrowSchema& field = (in_index ? pack.index() : pack.slides())->field(column.position);
+    const ArrowSchema& field = table_of(pack, column.source).field(column.position);
     try {
       column.type = value_type(field);
     } catch (const Error& error) {

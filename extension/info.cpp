@@ -38,7 +38,7 @@ void write(duckdb_data_chunk chunk, idx_t row, const Pack& pack) {
 }
 
 void bind(duckdb_bind_info info) {
-  auto packs = std::make_unique<PackList>(bind_packs(info, "iac_info"));
+  auto packs = std::make_unique<PackList>(bind_packs(info));
   const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
   const LogicalType number = logical_type(DUCKDB_TYPE_BIGINT);
   for (const char* name : {"path", "payload_type", "codec", "codec_params", "header"}) {

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "packs.h"
+#include "paths.h"
 #include "settings.h"
 
 namespace iac::duckdb {
@@ -31,6 +32,7 @@ static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const
 ReferencedPacks::Opened ReferencedPacks::look_for(duckdb_client_context context,
                                                   const std::string& path, bool stamped) {
   const fs::path absolute = pack_path(context, path);
+  if (is_url(path)) return {open_pack(context, path)};
   try {
     return {open_pack(context, absolute)};
   } catch (const Error& error) {

@@ -29,12 +29,16 @@ struct ScanPlan {
   Partitions partitions;
   std::vector<ScanColumn> columns;
 
+  // The table of a pack whose rows are scanned.
+  const Table& rows_of(const Pack& pack) const { return table_of(pack, options.table); }
+
   // Opens one of the packs. It may be another one than was planned for: a prepared statement runs
   // long after it was planned. Throws Error when its columns are not those planned for.
   std::shared_ptr<const Pack> open(size_t pack) const;
 };
 
 // Opens every pack for a moment. Throws Error naming the first that is damaged.
-std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info);
+std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info, const char* function,
+                                    PackColumn::Source table);
 
 }  // namespace iac::duckdb

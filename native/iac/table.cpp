@@ -13,8 +13,6 @@
 namespace iac {
 namespace {
 
-// Columns kept after they were read. A column above the bound is read anew each time.
-constexpr uint64_t cache_bytes = uint64_t{256} << 20;
 // A record batch's metadata nearly always fits into the first read at its message.
 constexpr uint64_t read_ahead = 4096;
 
@@ -152,6 +150,30 @@ std::pair<size_t, int64_t> Table::locate(int64_t row) const {
   return {batch, row - batches_[batch].first_row};
 }
 
+void Table::Cache::evict() {
+  while (bytes > limit) {
+    const auto oldest = std::min_element(
+        columns.begin(), columns.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+    bytes -= oldest->second.column->bytes();
+    columns.erase(oldest);
+  }
+}
+
+uint64_t Table::cached_bytes() const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  return cache.bytes;
+}
+
+void Table::limit_cache(uint64_t bytes) const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  cache.limit = bytes;
+  cache.evict();
+}
+
+// A column above the limit is read anew each time.
 template <class Read>
 std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read read) const {
   Cache& cache = *cache_;
@@ -163,19 +185,12 @@ std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read 
     }
   }
   std::shared_ptr<const Column> column = read();
-  if (column->bytes() > cache_bytes) return column;
-
   const std::lock_guard lock(cache.mutex);
+  if (column->bytes() > cache.limit) return column;
   const auto [entry, added] = cache.columns.try_emplace(key, Cached{column, ++cache.clock});
   if (!added) return entry->second.column;  // another thread read it meanwhile
   cache.bytes += column->bytes();
-  while (cache.bytes > cache_bytes) {
-    const auto oldest = std::min_element(
-        cache.columns.begin(), cache.columns.end(),
-        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-    cache.bytes -= oldest->second.column->bytes();
-    cache.columns.erase(oldest);
-  }
+  cache.evict();
   return column;
 }
 

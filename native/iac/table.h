@@ -39,6 +39,11 @@ class Table : public std::enable_shared_from_this<Table> {
   // Reads and validates one column of one batch, or gives the one read before.
   std::shared_ptr<const Column> column(size_t column, size_t batch) const;
 
+  // Bytes of columns that stay with the table, and how many may.
+  uint64_t cached_bytes() const;
+  void limit_cache(uint64_t bytes) const;
+  static constexpr uint64_t cache_limit = uint64_t{256} << 20;  // until limit_cache was called
+
   // The values of rows [row, row + count) of a column of fixed width without nulls. Reads only
   // those where they lie plainly in the file.
   void read_values(size_t column, int64_t row, int64_t count, size_t width, MutableBytes out) const;
@@ -74,7 +79,11 @@ class Table : public std::enable_shared_from_this<Table> {
     std::mutex mutex;
     std::map<std::pair<size_t, size_t>, Cached> columns;  // (column or dictionary, batch)
     uint64_t bytes = 0;
+    uint64_t limit = cache_limit;
     uint64_t clock = 0;
+
+    // Drops the columns that were not used for longest.
+    void evict();
   };
 
   void scan(Segment segment);
