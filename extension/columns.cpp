@@ -1,7 +1,6 @@
 #include "columns.h"
 
 #include <iac/error.h>
-#include <iac/workers.h>
 
 #include <algorithm>
 #include <string_view>
@@ -98,8 +97,8 @@ void rethrow_in(const Error& error, const std::string& column, const std::string
 
 Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {
   Columns columns(table.num_columns());
-  parallel_for(wanted.size(), worker_count(0, wanted.size()),
-               [&](size_t i) { columns[wanted[i]] = table.column(wanted[i], batch); });
+  auto read = table.columns(wanted, batch);
+  for (size_t i = 0; i < wanted.size(); ++i) columns[wanted[i]] = std::move(read[i]);
   return columns;
 }
 

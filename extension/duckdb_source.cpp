@@ -22,7 +22,7 @@ std::shared_ptr<DuckdbSource> DuckdbSource::open(duckdb_client_context context,
   if (size < 0) throw failed("cannot tell its size", duckdb_file_handle_error_data(file.get()));
   const std::shared_ptr<DuckdbSource> source(
       new DuckdbSource(url, std::move(files), std::move(file), static_cast<uint64_t>(size)));
-  source->start();
+  source->start(url);
   return source;
 }
 

@@ -68,8 +68,17 @@ class Pack:
     def __init__(self, path: bytes) -> None: ...
     @staticmethod
     def from_source(
-        read: Callable[[int, int], BytesLike], size: int, identity: str, path: str
+        read: Callable[[int, int], BytesLike],
+        ask_version: Callable[[], str],
+        size: int,
+        version: str,
+        path: str,
+        gap: int,
+        group: int,
+        at_once: int,
     ) -> Pack: ...
+    @property
+    def requests(self) -> tuple[int, int] | None: ...
     @property
     def path(self) -> str: ...
     @property

@@ -70,7 +70,7 @@ class Layout {
   };
 
   LayoutColumn find(const char* name, std::initializer_list<ArrowType> types) const;
-  void load(int64_t first_block, int64_t count, Blocks& out) const;
+  void load(std::span<const int64_t> blocks, Blocks& out) const;  // in rising order
   Blocks blocks_for(std::span<const int64_t> rows) const;
   Span span_in(const Block& block, int64_t row) const;
   uint8_t codec_position(int64_t id) const;

@@ -1,6 +1,7 @@
 #include "iac/pack.h"
 
 #include <algorithm>
+#include <future>
 
 #include "iac/checksum.h"
 #include "iac/error.h"
@@ -35,16 +36,18 @@ std::shared_ptr<const Pack> Pack::open(const std::string& path) {
   return open(LocalSource::open(path), path);
 }
 
-std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std::string path) {
+std::shared_ptr<const Pack> Pack::open(std::shared_ptr<Source> source, std::string path) {
   auto pack = std::make_shared<Pack>();
-  pack->source_ = std::move(source);
+  pack->source_ = source;
   pack->path_ = std::move(path);
   in_pack(pack->path_, [&] {
     Header& header = pack->header_;
-    header = Header::read(*pack->source_);
+    header = Header::read(*source);
+    source->keep_head(header.data.offset);
     pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
     pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
     pack->layout_ = std::make_unique<Layout>(pack->index_, header);
+    source->confirm();
     const bool unassigned = !header.record_codecs.empty() && !pack->layout_->has_codec_ids();
     if (unassigned && !header.names_codec) {
       header.codec.name = "one of record_codecs, without a codec_id column to say which";
@@ -163,8 +166,10 @@ void Pack::read_one(int64_t row, const Span& span, bool verify, MutableBytes out
       source_->read_at(header_.data.offset + span.offset, out);
       if (verify && span.has_crc32) check(span, out);
     } catch (Error& error) {
+      source_->confirm();
       throw std::move(error).at(row);
     }
+    if (!vouched(verify)) source_->confirm();
   });
 }
 
@@ -181,6 +186,7 @@ uint32_t Pack::pack_stamp() const {
     source_->read_at(at, chunk);
     stamp = crc32(chunk, stamp);
   }
+  source_->confirm();
   pack_stamp_.store(known | stamp, std::memory_order_relaxed);
   return stamp;
 }
@@ -196,6 +202,7 @@ std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
       return;
     }
     const auto spans = layout_->spans(rows);
+    source_->confirm();
     for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
   });
   return stamps;
@@ -210,6 +217,7 @@ void Pack::read_data(Segment span, MutableBytes out) const {
                       " + length " + std::to_string(span.length) + " > " + std::to_string(limit));
     }
     source_->read_at(header_.data.offset + span.offset, out);
+    source_->confirm();
   });
 }
 
@@ -230,6 +238,7 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
   gather({*source_, header_.data, located.spans, located.places, out.data(), options.workers,
           options.verify},
          0, failures);
+  if (failures.any() || !vouched(options.verify)) source_->confirm();
   std::vector<uint64_t> lengths(located.spans.size());
   bool has_holes = false;
   uint64_t to = 0;
@@ -244,40 +253,55 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
 
 Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
                          Failures& failures) const {
+  struct Slab {
+    size_t first, end;
+    Buffer stored;
+    std::vector<uint64_t> places;
+  };
+  const size_t count = located.spans.size();
+  const auto fetch = [&](size_t first) {
+    Slab slab{first, first, {}, {}};
+    const uint64_t start = located.places[first];
+    while (slab.end < count && slab.end - first < slab_rows &&
+           (slab.end == first || located.places[slab.end + 1] - start <= slab_bytes)) {
+      ++slab.end;
+    }
+    for (size_t i = first; i < slab.end; ++i) slab.places.push_back(located.places[i] - start);
+    slab.stored = Buffer::allocate(located.places[slab.end] - start);
+    slab.stored.set_size(located.places[slab.end] - start);
+    const auto spans = std::span(located.spans).subspan(first, slab.end - first);
+    gather({*source_, header_.data, spans, slab.places, slab.stored.data(), options.workers,
+            options.verify},
+           first, failures);
+    return slab;
+  };
+  // Where reads are expensive the next slab is fetched while this one is decoded.
+  const auto when = source_->style().expensive() ? std::launch::async : std::launch::deferred;
+
   BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
   std::vector<Bytes> payloads;
   std::vector<const Codec*> codecs;
-  std::vector<uint64_t> places;
-  for (size_t first = 0; first < located.spans.size();) {
-    size_t end = first;
-    const uint64_t start = located.places[first];
-    while (end < located.spans.size() && end - first < slab_rows &&
-           (end == first || located.places[end + 1] - start <= slab_bytes)) {
-      ++end;
-    }
-    const auto spans = std::span(located.spans).subspan(first, end - first);
-    places.assign(located.places.begin() + static_cast<ptrdiff_t>(first),
-                  located.places.begin() + static_cast<ptrdiff_t>(end));
-    for (uint64_t& place : places) place -= start;
-    Buffer stored = Buffer::allocate(located.places[end] - start);
-    stored.set_size(located.places[end] - start);
-    gather({*source_, header_.data, spans, places, stored.data(), options.workers, options.verify},
-           first, failures);
+  std::future<Slab> next;
+  if (count > 0) next = std::async(when, fetch, 0);
+  while (next.valid()) {
+    const Slab slab = next.get();
+    if (slab.end < count) next = std::async(when, fetch, slab.end);
     payloads.clear();
     codecs.clear();
-    for (size_t i = 0; i < spans.size(); ++i) {
-      payloads.emplace_back(stored.data() + places[i], spans[i].length);
+    for (size_t i = slab.first; i < slab.end; ++i) {
+      payloads.emplace_back(slab.stored.data() + slab.places[i - slab.first],
+                            located.spans[i].length);
       codecs.push_back(nullptr);
-      if (failures.at(first + i)) continue;
+      if (failures.at(i)) continue;
       try {
-        codecs.back() = this->decoder(spans[i]);
+        codecs.back() = this->decoder(located.spans[i]);
       } catch (const Error& error) {
-        failures.add(first + i, error);
+        failures.add(i, error);
       }
     }
-    decoder.add(payloads, codecs, first, failures);
-    first = end;
+    decoder.add(payloads, codecs, slab.first, failures);
   }
+  if (failures.any() || !vouched(options.verify)) source_->confirm();
   return decoder.finish(options.on_error, failures);
 }
 
@@ -287,7 +311,7 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     const Located located = locate(rows, failures);
     Batch batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
                                                     : read_decoded(located, options, failures);
-    if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;
+    if (!vouched(options.verify)) batch.unchecked = batch.count;
     return batch;
   });
 }

@@ -28,7 +28,7 @@ class Pack {
  public:
   // Opens, and checks header, tables and layout columns. `path` names the pack in errors.
   static std::shared_ptr<const Pack> open(const std::string& path);
-  static std::shared_ptr<const Pack> open(std::shared_ptr<const Source> source, std::string path);
+  static std::shared_ptr<const Pack> open(std::shared_ptr<Source> source, std::string path);
 
   const std::string& path() const { return path_; }
   const Source& source() const { return *source_; }
@@ -75,6 +75,8 @@ class Pack {
   // Throws Error(pack) for a span that is not inside the data segment.
   void require_inside(const Span& span) const;
   Located locate(std::span<const int64_t> rows, Failures& failures) const;
+  // Whether the records that a read with these options gives are all compared with their crc32.
+  bool vouched(bool verify) const { return verify && layout_->has_crc32(); }
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
   Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;

@@ -96,6 +96,13 @@ static py::capsule table(const Pack& pack, const std::string& name,
   });
 }
 
+// How many requests an expensive source was asked, and the bytes it gave; None of others.
+static std::optional<std::pair<uint64_t, uint64_t>> requests(const Pack& pack) {
+  const auto* remote = dynamic_cast<const RemoteSource*>(&pack.source());
+  if (remote == nullptr) return std::nullopt;
+  return std::pair(remote->requests(), remote->bytes_received());
+}
+
 static const char* kind_name(const Pack& pack) {
   switch (pack.layout().kind()) {
     case Layout::Kind::variable:
@@ -117,12 +124,16 @@ void bind_pack(py::module_& module) {
            py::arg("path"))
       .def_static(
           "from_source",
-          [](py::object read, uint64_t size, std::string identity, std::string path) {
-            auto source = make_source(std::move(read), size, std::move(identity));
+          [](py::object read, py::object ask_version, uint64_t size, std::string version,
+             std::string path, uint64_t gap, uint64_t group, unsigned at_once) {
+            const auto source = make_source(std::move(read), std::move(ask_version), size,
+                                            std::move(version), {gap, group, at_once});
             const py::gil_scoped_release release;
-            return std::const_pointer_cast<Pack>(Pack::open(std::move(source), std::move(path)));
+            source->start(path);
+            return std::const_pointer_cast<Pack>(Pack::open(source, std::move(path)));
           },
-          py::arg("read"), py::arg("size"), py::arg("identity"), py::arg("path"))
+          py::arg("read"), py::arg("ask_version"), py::arg("size"), py::arg("version"),
+          py::arg("path"), py::arg("gap"), py::arg("group"), py::arg("at_once"))
       .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
       .def_property_readonly("kind", &kind_name)
@@ -136,11 +147,19 @@ void bind_pack(py::module_& module) {
                              [](const Pack& pack) {
                                return dynamic_cast<const LocalSource&>(pack.source()).descriptor();
                              })
+      .def_property_readonly("requests", &requests)
       .def("table", &table, py::arg("name"), py::arg("columns"))
       .def("locate", &locate, py::arg("rows"))
       .def(
           "stamps",
-          [](const Pack& pack, const Rows& rows) { return to_array(pack.stamps(span_of(rows))); },
+          [](const Pack& pack, const Rows& rows) {
+            std::vector<uint32_t> stamps;
+            {
+              const py::gil_scoped_release release;
+              stamps = pack.stamps(span_of(rows));
+            }
+            return to_array(std::move(stamps));
+          },
           py::arg("rows"))
       .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"), py::arg("verify"),
            py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"),
