@@ -29,32 +29,6 @@ struct CacheLimits {
   uint64_t bytes, bytes_a_table;
 };
 
-// Opens a file as DuckDB does and closes it at once: no handle may outlive the connection. The
-// error, if there is one.
-Handle<duckdb_error_data> try_open(duckdb_client_context context, const std::string& path) {
-  std::error_code ignored;
-  if (fs::is_fifo(path, ignored)) {  // opening it would wait for a writer
-    throw Error(Error::Kind::system, "cannot open: it is a pipe").in(path);
-  }
-  const Handle<duckdb_file_system> files(duckdb_client_context_get_file_system(context));
-  const Handle<duckdb_file_open_options> options(duckdb_create_file_open_options());
-  duckdb_file_open_options_set_flag(options.get(), DUCKDB_FILE_FLAG_READ, true);
-  Handle<duckdb_file_handle> file;
-  if (duckdb_file_system_open(files.get(), path.c_str(), options.get(), file.out()) ==
-      DuckDBSuccess) {
-    return {};
-  }
-  return Handle<duckdb_error_data>(duckdb_file_system_error_data(files.get()));
-}
-
-Error refused(const Handle<duckdb_error_data>& error) {
-  return {Error::Kind::system, duckdb_error_data_message(error.get())};
-}
-
-void check_access(duckdb_client_context context, const std::string& path) {
-  if (const auto error = try_open(context, path)) throw refused(error);
-}
-
 class PackCache {
  public:
   // Keeps what the limits say, this one among them if `keep`.

@@ -48,7 +48,7 @@ def write_index(path: Path, mebibytes: int, rows_a_batch: int | None = None) -> 
     values = np.arange(rows)
     index = pa.table({"a": values, "b": values})
     stream = ipc_stream(pa.Table.from_batches(index.to_batches(rows_a_batch)))
-    fields = {"feature_dim": 1, "record_bytes": 1, "dtype": "uint8"}
+    fields = {"feature_dim": 1, "feature_record_bytes": 1, "dtype": "uint8"}
     return assemble(path, stream, bytes(rows), rows=(1, rows), **fields)
 
 
