@@ -2,7 +2,9 @@
 
 #include <iac/error.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 namespace iac::duckdb {
 namespace {
@@ -39,8 +41,14 @@ Error refused(const Handle<duckdb_error_data>& error) {
 
 std::string message_of(duckdb_error_data error) {
   const char* const text = duckdb_error_data_message(error);
-  const std::string message = text != nullptr ? text : "";
-  return message.substr(0, message.find("\n\nAt:\n"));
+  std::string message = text != nullptr ? text : "";
+  message.erase(std::min(message.find("\n\nAt:\n"), message.size()));
+  constexpr std::string_view traceback = "Traceback (most recent call last):\n";
+  const size_t begin = message.find(traceback);
+  if (begin == message.npos) return message;
+  size_t end = begin + traceback.size();  // its lines are indented
+  while (message.compare(end, 1, " ") == 0) end = std::min(message.find('\n', end), message.size() - 1) + 1;
+  return message.erase(begin, end - begin);
 }
 
 Handle<duckdb_file_handle> open_file(duckdb_file_system files, const std::string& path) {

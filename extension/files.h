@@ -10,8 +10,7 @@ namespace iac::duckdb {
 // Opens a file for reading. Throws Error with what DuckDB says.
 Handle<duckdb_file_handle> open_file(duckdb_file_system files, const std::string& path);
 
-// The text of an error of DuckDB, without the Python traceback that one of a file system of
-// Python's has behind it.
+// The text of an error of DuckDB, without the traceback that one from a file system of Python has.
 std::string message_of(duckdb_error_data error);
 
 // Throws Error when DuckDB does not open the file of this machine at this path.

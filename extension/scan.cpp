@@ -61,17 +61,21 @@ class TableMemory {
  public:
   explicit TableMemory(uint64_t most) : most_(most) {}
 
-  // Throws Error when it is more than there may be.
+  // Counts the columns as long as they live. Throws Error when there are more than there may be.
   std::shared_ptr<const Columns> hold(Columns columns) const {
     uint64_t bytes = 0;
     for (const auto& column : columns) bytes += column ? column->bytes() : 0;
-    const std::shared_ptr<const void> share(nullptr, [held = held_, bytes](auto) { *held -= bytes; });
-    if ((*held_ += bytes) > most_) {
-      throw Error(Error::Kind::argument,
-                  "the columns that this query reads at once are larger than half of DuckDB's "
-                  "memory_limit; raise it, select fewer columns, or set fewer threads");
-    }
-    return {new Columns(std::move(columns)), [share](const Columns* held) { delete held; }};
+    auto owned = std::make_unique<Columns>(std::move(columns));
+    const uint64_t all = *held_ += bytes;
+    std::shared_ptr<const Columns> counted(owned.release(),
+                                           [held = held_, bytes](const Columns* dropped) {
+                                             delete dropped;
+                                             *held -= bytes;
+                                           });
+    if (all <= most_) return counted;
+    throw Error(Error::Kind::argument,
+                "the columns that this query reads at once are larger than half of DuckDB's "
+                "memory_limit; raise it, select fewer columns, or set fewer threads");
   }
 
  private:

@@ -25,6 +25,9 @@ class RangeServer(ThreadingHTTPServer):
         self.mode = "ranges"
         self.requests: list[tuple[str, int, int]] = []
 
+    def handle_error(self, *_):
+        """Clients may hang up."""
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
