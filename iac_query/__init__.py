@@ -23,6 +23,7 @@ from .errors import (
 from .fixed import FixedRecordPack
 from .images import ImageBatch
 from .pack import PackReader, iter_payloads, read_header, read_tables
+from .remote import RemoteOptions
 from .variable import VariableRecordPack
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PackNotFoundError",
     "PackReader",
     "RecordFailure",
+    "RemoteOptions",
     "StaleReferenceError",
     "VariableRecordPack",
     "__version__",

@@ -69,7 +69,7 @@ class Pack:
     @staticmethod
     def from_source(
         read: Callable[[int, int], BytesLike],
-        ask_version: Callable[[], str],
+        ask_version: Callable[[], str] | None,
         size: int,
         version: str,
         path: str,
@@ -77,8 +77,6 @@ class Pack:
         group: int,
         at_once: int,
     ) -> Pack: ...
-    @property
-    def requests(self) -> tuple[int, int] | None: ...
     @property
     def path(self) -> str: ...
     @property
@@ -96,6 +94,7 @@ class Pack:
     @property
     def descriptor(self) -> int: ...
     def table(self, name: str, columns: list[str] | None) -> Any: ...
+    def table_bytes(self, name: str) -> bytes: ...
     def locate(
         self, rows: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]: ...

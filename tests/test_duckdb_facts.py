@@ -9,17 +9,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from duckdb_columns import COLUMNS, plain
 from packs import (
     DATA,
     MANIFEST,
     assemble,
     flip_payload,
-    ipc_stream,
     layout_index,
     patch,
     segments_of,
-    slide_table,
     write_encoded,
     write_matrix,
     write_pack,

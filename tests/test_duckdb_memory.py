@@ -91,7 +91,7 @@ def test_columns_that_are_larger_than_the_limit(tmp_path: Path):
     path = write_index(tmp_path / "x.iac", 64)
     with iac.connect(memory_limit="100MiB") as con:
         assert con.sql(f"SELECT count(a) FROM '{path}'").fetchall() == [(64 << 16,)]
-        with pytest.raises(duckdb.Error, match=r"x\.iac: .* half of DuckDB's memory_limit; raise it"):
+        with pytest.raises(duckdb.Error, match=r"x\.iac: .* half of DuckDB's memory_limit"):
             con.sql(f"SELECT sum(a), sum(b) FROM '{path}'").fetchall()
         con.execute("SET memory_limit = '1GB'")
         (sums,) = con.sql(f"SELECT sum(a), sum(b) FROM '{path}'").fetchall()
@@ -116,7 +116,7 @@ def test_every_limit_is_understood(tmp_path: Path, limit: str):
     with iac.connect() as con:
         con.execute(f"SET memory_limit = '{limit}'")
         if limit in ("1KB", "500 bytes"):
-            with pytest.raises(duckdb.Error, match="memory|Memory"):
+            with pytest.raises(duckdb.Error, match=r"(?i)memory"):
                 con.sql(f"SELECT item_id FROM '{path}' ORDER BY ALL").fetchall()
         else:
             assert con.sql(f"SELECT item_id FROM '{path}'").fetchall() == [("item-0",), ("item-1",)]

@@ -58,7 +58,10 @@ def copies(con, query: str, *sources: str) -> list[list]:
 # Whatever can be asked of a local pack.
 
 
-@pytest.mark.parametrize("name", ["raw_basic", "zstd_l3", "notes", "fixed_float16", "jpegls_bits12"])
+NAMES = ["raw_basic", "zstd_l3", "notes", "fixed_float16", "jpegls_bits12"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_url_gives_what_a_file_gives(con, memory, name: str):
     local = DATA / f"{name}.iac"
     url = put(memory, local, "/data/x.iac")
@@ -161,7 +164,7 @@ def test_a_file_system_that_nobody_registered(con):
 
 def test_writing_to_a_url_is_refused(con, memory):
     with pytest.raises(duckdb.Error, match="local files only"):
-        con.execute("COPY (SELECT 'a' AS payload) TO 'memory://x.iac' (FORMAT iac, COLUMNS [payload])")
+        con.execute("COPY (SELECT 'a') TO 'memory://x.iac' (FORMAT iac, COLUMNS ['payload'])")
 
 
 # Queries and what they leave behind.

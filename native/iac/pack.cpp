@@ -42,12 +42,13 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<Source> source, std::stri
   pack->path_ = std::move(path);
   in_pack(pack->path_, [&] {
     Header& header = pack->header_;
-    header = Header::read(*source);
-    source->keep_head(header.data.offset);
-    pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
-    pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
-    pack->layout_ = std::make_unique<Layout>(pack->index_, header);
-    source->confirm();
+    source->confirmed([&] {
+      header = Header::read(*source);
+      source->keep_head(header.data.offset);
+      pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
+      pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
+      pack->layout_ = std::make_unique<Layout>(pack->index_, header);
+    });
     const bool unassigned = !header.record_codecs.empty() && !pack->layout_->has_codec_ids();
     if (unassigned && !header.names_codec) {
       header.codec.name = "one of record_codecs, without a codec_id column to say which";
@@ -181,12 +182,13 @@ uint32_t Pack::pack_stamp() const {
   uint32_t stamp = crc32(as_bytes(header_.text.data(), header_.text.size()));
   std::vector<std::byte> chunk(stamp_read_bytes);
   const uint64_t end = header_.index_table.offset + header_.index_table.length;
-  for (uint64_t at = header_.slide_table.offset; at < end; at += chunk.size()) {
-    chunk.resize(std::min<uint64_t>(chunk.size(), end - at));
-    source_->read_at(at, chunk);
-    stamp = crc32(chunk, stamp);
-  }
-  source_->confirm();
+  source_->confirmed([&] {
+    for (uint64_t at = header_.slide_table.offset; at < end; at += chunk.size()) {
+      chunk.resize(std::min<uint64_t>(chunk.size(), end - at));
+      source_->read_at(at, chunk);
+      stamp = crc32(chunk, stamp);
+    }
+  });
   pack_stamp_.store(known | stamp, std::memory_order_relaxed);
   return stamp;
 }
@@ -201,11 +203,18 @@ std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
       std::fill(stamps.begin(), stamps.end(), pack_stamp());
       return;
     }
-    const auto spans = layout_->spans(rows);
-    source_->confirm();
+    const auto spans = source_->confirmed([&] { return layout_->spans(rows); });
     for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
   });
   return stamps;
+}
+
+std::vector<std::byte> Pack::read_table(Segment segment) const {
+  return in_pack(path_, [&] {
+    std::vector<std::byte> out(segment.length);
+    source_->confirmed([&] { source_->read_at(segment.offset, out); });
+    return out;
+  });
 }
 
 void Pack::read_data(Segment span, MutableBytes out) const {
@@ -216,8 +225,7 @@ void Pack::read_data(Segment span, MutableBytes out) const {
                   "data span outside data segment: offset " + std::to_string(span.offset) +
                       " + length " + std::to_string(span.length) + " > " + std::to_string(limit));
     }
-    source_->read_at(header_.data.offset + span.offset, out);
-    source_->confirm();
+    source_->confirmed([&] { source_->read_at(header_.data.offset + span.offset, out); });
   });
 }
 
@@ -275,19 +283,10 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
            first, failures);
     return slab;
   };
-  // Where reads are expensive the next slab is fetched while this one is decoded.
-  const auto when = source_->style().expensive() ? std::launch::async : std::launch::deferred;
-
   BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
-  std::vector<Bytes> payloads;
-  std::vector<const Codec*> codecs;
-  std::future<Slab> next;
-  if (count > 0) next = std::async(when, fetch, 0);
-  while (next.valid()) {
-    const Slab slab = next.get();
-    if (slab.end < count) next = std::async(when, fetch, slab.end);
-    payloads.clear();
-    codecs.clear();
+  const auto decode = [&](const Slab& slab) {
+    std::vector<Bytes> payloads;
+    std::vector<const Codec*> codecs;
     for (size_t i = slab.first; i < slab.end; ++i) {
       payloads.emplace_back(slab.stored.data() + slab.places[i - slab.first],
                             located.spans[i].length);
@@ -300,6 +299,18 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
       }
     }
     decoder.add(payloads, codecs, slab.first, failures);
+  };
+
+  std::future<void> decoding;  // where reads are expensive, beside the next slab's
+  for (size_t first = 0; first < count;) {
+    Slab slab = fetch(first);
+    first = slab.end;
+    if (decoding.valid()) decoding.get();
+    if (source_->style().expensive() && first < count) {
+      decoding = std::async(std::launch::async, decode, std::move(slab));
+    } else {
+      decode(slab);
+    }
   }
   if (failures.any() || !vouched(options.verify)) source_->confirm();
   return decoder.finish(options.on_error, failures);
@@ -308,9 +319,15 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
 Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) const {
   return in_pack(path_, [&] {
     Failures failures(path_, rows);
-    const Located located = locate(rows, failures);
-    Batch batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                    : read_decoded(located, options, failures);
+    Batch batch;
+    try {
+      const Located located = locate(rows, failures);
+      batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
+                                                : read_decoded(located, options, failures);
+    } catch (const Error&) {
+      source_->confirm();
+      throw;
+    }
     if (!vouched(options.verify)) batch.unchecked = batch.count;
     return batch;
   });

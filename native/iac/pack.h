@@ -62,6 +62,9 @@ class Pack {
   // inside it.
   std::vector<Span> locate(std::span<const int64_t> rows) const;
 
+  // A table's segment as it is stored.
+  std::vector<std::byte> read_table(Segment segment) const;
+
   // Bytes of the data segment. Throws Error(index) when they are not all inside it.
   void read_data(Segment span, MutableBytes out) const;
 

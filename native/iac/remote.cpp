@@ -27,6 +27,7 @@ RemoteSource::RemoteSource(uint64_t size, std::string version, ReadStyle style)
 void RemoteSource::start(const std::string& path) {
   try {
     keep_head(std::min(size(), first_bytes));
+    if (requests_ == 1) confirmation_->due = false;  // one answer is of one version
   } catch (Error& error) {
     throw std::move(error).in(path);
   }
@@ -41,7 +42,6 @@ void RemoteSource::keep_head(uint64_t end) {
   const uint64_t begin = head_.size();
   request_parts(begin, longer.bytes().subspan(begin));
   head_ = std::move(longer);
-  if (begin > 0) confirm();
 }
 
 int64_t RemoteSource::read_some(uint64_t offset, std::span<const MutableBytes> pieces) const {
@@ -98,11 +98,11 @@ void RemoteSource::request(uint64_t offset, MutableBytes out) const {
   leave();
   bytes_ += got;
   if (got == out.size()) return;
-  throw Error(Error::Kind::pack, "asked for " + std::to_string(out.size()) + " bytes at " +
-                                     std::to_string(offset) + ", the answer has " +
-                                     std::to_string(got) +
-                                     (got < out.size() ? ": has the file changed?"
-                                                       : ": does the server ignore ranges?"));
+  throw Error(
+      Error::Kind::pack,
+      "asked for " + std::to_string(out.size()) + " bytes at " + std::to_string(offset) +
+          ", the answer has " + std::to_string(got) +
+          (got < out.size() ? ": has the file changed?" : ": does the server ignore ranges?"));
 }
 
 std::string RemoteSource::current_version() const {

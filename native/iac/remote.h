@@ -44,8 +44,8 @@ class RemoteSource : public Source {
   RemoteSource(uint64_t size, std::string version, ReadStyle style = remote_style);
 
   // One request: fills `out`, which is not empty and inside the file, from `offset` on. Returns the
-  // bytes that the answer had, of which those beyond `out` are dropped by the backend. Throws Error.
-  // Any number of threads at once.
+  // bytes that the answer had, of which those beyond `out` are dropped by the backend. Throws
+  // Error. Any number of threads at once.
   virtual uint64_t fetch(uint64_t offset, MutableBytes out) const = 0;
 
   // The version now. As it stands here, for stores that tell none: that of the constructor, if the

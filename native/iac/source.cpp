@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <vector>
 
-#include "iac/error.h"
 #include "iac/workers.h"
 
 namespace iac {

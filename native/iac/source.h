@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "iac/bytes.h"
+#include "iac/error.h"
 
 namespace iac {
 
@@ -50,6 +52,24 @@ class Source {
   // Throws Error when what was read so far may be of several versions of the file. Whoever has
   // read bytes that no crc32 vouches for asks before he hands them out.
   virtual void confirm() const {}
+
+  // What `body` gives, confirmed; where it fails because the file changed, that is the error.
+  template <class Body>
+  auto confirmed(Body body) const {
+    try {
+      if constexpr (std::is_void_v<decltype(body())>) {
+        body();
+        confirm();
+      } else {
+        auto result = body();
+        confirm();
+        return result;
+      }
+    } catch (const Error&) {
+      confirm();
+      throw;
+    }
+  }
 
   // The bytes up to `end` are about to be read, so an expensive source may keep them. Not while
   // others read.

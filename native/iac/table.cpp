@@ -203,23 +203,23 @@ std::shared_ptr<const Column> Table::column(size_t column, size_t batch) const {
 
 std::vector<std::shared_ptr<const Column>> Table::columns(std::span<const size_t> columns,
                                                           size_t batch) const {
-  return naming(name_, [&] {
+  const auto read = [&] {
     std::vector<Segment> ranges;
     if (source_->style().expensive()) {
-      const Batch& found = batches_[batch];
+      const Batch& whole = batches_[batch];
       for (const size_t column : columns) {
         if (is_cached({column, batch})) continue;
-        locate_buffers(found.location, place(column, found), field(column), ranges);
-        locate_dictionaries(field(column), found.dictionaries_before, ranges);
+        locate_buffers(whole.location, place(column, whole), field(column), ranges);
+        locate_dictionaries(field(column), whole.dictionaries_before, ranges);
       }
     }
     const Prefetched source(*source_, std::move(ranges));
-    std::vector<std::shared_ptr<const Column>> read(columns.size());
+    std::vector<std::shared_ptr<const Column>> found(columns.size());
     parallel_for(columns.size(), worker_count(0, columns.size()),
-                 [&](size_t i) { read[i] = read_column(source, columns[i], batch); });
-    source_->confirm();
-    return read;
-  });
+                 [&](size_t i) { found[i] = read_column(source, columns[i], batch); });
+    return found;
+  };
+  return naming(name_, [&] { return source_->confirmed(read); });
 }
 
 BatchCursor Table::place(size_t column, const Batch& batch) const {
@@ -238,9 +238,9 @@ std::shared_ptr<const Column> Table::read_column(const Source& source, size_t co
                                                  size_t batch) const {
   return cached({column, batch}, [&] {
     const Batch& found = batches_[batch];
-    auto read = Column::read(
-        source, found.location, place(column, found), field(column), schema_,
-        [&](int64_t id) { return dictionary(source, id, found.dictionaries_before); });
+    auto read =
+        Column::read(source, found.location, place(column, found), field(column), schema_,
+                     [&](int64_t id) { return dictionary(source, id, found.dictionaries_before); });
     if (read->length() != found.rows) {
       throw damaged_table("column '" + std::string(field(column).name) +
                           "' and its record batch differ in length");
@@ -313,8 +313,8 @@ void Table::read_values(std::span<const Values> wanted) const {
       for_each_part(values, [&](size_t index, int64_t first, MutableBytes out) {
         const Batch& batch = batches_[index];
         const auto skip = static_cast<uint64_t>(first) * values.width;
-        const PlainValues plain = locate_plain_values(
-            batch.location, place(values.column, batch), batch.rows, values.width);
+        const PlainValues plain = locate_plain_values(batch.location, place(values.column, batch),
+                                                      batch.rows, values.width);
         Segment where;
         if (plain.offset > 0) where = {plain.offset + skip, out.size()};
         parts.push_back({where, values.column, index, skip, out});
@@ -360,6 +360,9 @@ struct Stream {
     try {
       body();
       return 0;
+    } catch (const Error& failed) {
+      error = failed.what();
+      return failed.code() != 0 ? EIO : EINVAL;
     } catch (const std::exception& failed) {
       error = failed.what();
       return EINVAL;

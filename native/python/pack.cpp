@@ -96,11 +96,13 @@ static py::capsule table(const Pack& pack, const std::string& name,
   });
 }
 
-// How many requests an expensive source was asked, and the bytes it gave; None of others.
-static std::optional<std::pair<uint64_t, uint64_t>> requests(const Pack& pack) {
-  const auto* remote = dynamic_cast<const RemoteSource*>(&pack.source());
-  if (remote == nullptr) return std::nullopt;
-  return std::pair(remote->requests(), remote->bytes_received());
+static py::bytes table_bytes(const Pack& pack, const std::string& name) {
+  std::vector<std::byte> out;
+  {
+    const py::gil_scoped_release release;
+    out = pack.read_table(name == "slide" ? pack.header().slide_table : pack.header().index_table);
+  }
+  return to_bytes(out);
 }
 
 static const char* kind_name(const Pack& pack) {
@@ -147,8 +149,8 @@ void bind_pack(py::module_& module) {
                              [](const Pack& pack) {
                                return dynamic_cast<const LocalSource&>(pack.source()).descriptor();
                              })
-      .def_property_readonly("requests", &requests)
       .def("table", &table, py::arg("name"), py::arg("columns"))
+      .def("table_bytes", &table_bytes, py::arg("name"))
       .def("locate", &locate, py::arg("rows"))
       .def(
           "stamps",

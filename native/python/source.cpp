@@ -17,30 +17,30 @@ Error error_of(const py::error_already_set& failed) {
   return {Error::Kind::system, reason, EIO};
 }
 
+template <class Call>
+auto ask(Call call) {
+  const py::gil_scoped_acquire acquire;
+  try {
+    return call();
+  } catch (py::error_already_set& failed) {
+    if (!failed.matches(PyExc_Exception)) throw;  // Ctrl-C, say
+    throw error_of(failed);
+  }
+}
+
 class PythonSource final : public RemoteSource {
  public:
   PythonSource(py::object read, py::object ask_version, uint64_t size, std::string version,
                ReadStyle style)
       : RemoteSource(size, std::move(version), style),
         read_(std::move(read)),
-        ask_version_(std::move(ask_version)) {}
+        ask_version_(std::move(ask_version)),
+        tells_version_(!ask_version_.is_none()) {}
 
   ~PythonSource() override {
     const py::gil_scoped_acquire acquire;
     read_ = py::object();
     ask_version_ = py::object();
-  }
-
- private:
-  template <class Call>
-  static auto ask(Call call) {
-    const py::gil_scoped_acquire acquire;
-    try {
-      return call();
-    } catch (py::error_already_set& failed) {
-      if (!failed.matches(PyExc_Exception)) throw;  // Ctrl-C, say
-      throw error_of(failed);
-    }
   }
 
  protected:
@@ -54,11 +54,13 @@ class PythonSource final : public RemoteSource {
   }
 
   std::string current_version() const override {
+    if (!tells_version_) return RemoteSource::current_version();
     return ask([&] { return ask_version_().cast<std::string>(); });
   }
 
  private:
   py::object read_, ask_version_;
+  bool tells_version_;
 };
 
 }  // namespace

@@ -61,7 +61,8 @@ TEST_CASE("the head is one request, and what lies in it none") {
   CHECK(source->bytes_received() == RemoteSource::first_bytes + 10);
 }
 
-TEST_CASE("a long read is split into groups, several at a time but never more than the style says") {
+TEST_CASE(
+    "a long read is split into groups, several at a time but never more than the style says") {
   const RemoteFile file = long_file();
   const auto source = TestRemote::started(file);
   source->delay = std::chrono::milliseconds(5);
@@ -112,7 +113,7 @@ TEST_CASE("a file that changed is an error for ever, one that did not is asked f
     RemoteFile file = long_file();
     const auto source = TestRemote::started(file);
     source->tells_version = tells_version;
-    source->confirm();  // the head was fetched
+    source->confirm();  // the head came in many pieces
     CHECK(source->version_questions == 1);
     source->confirm();
     CHECK(source->version_questions == 1);
@@ -153,6 +154,7 @@ TEST_CASE("a small remote pack is opened with one request, a middling one with t
   CHECK(pack->read(std::vector<int64_t>{5}, options).count == 1);
   CHECK(pack->index()->column(0, 0)->length() == 1000);
   CHECK(source->requests() == 1);
+  CHECK(source->version_questions == 0);
 
   const RemoteFile middling = pack_file(30000, 10);
   const auto other = TestRemote::started(middling, remote_style);
