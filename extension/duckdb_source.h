@@ -24,15 +24,14 @@ class DuckdbSource final : public RemoteSource {
  private:
   using File = Handle<duckdb_file_handle>;
 
-  DuckdbSource(std::string url, Handle<duckdb_file_system> files, File first, uint64_t size)
-      : RemoteSource(size, {}), url_(std::move(url)), files_(std::move(files)) {
-    idle_.push_back(std::move(first));
-  }
+  DuckdbSource(std::string url, Handle<duckdb_file_system> files, File first, uint64_t size,
+               bool alone);
 
   File take() const;
   void give_back(File file) const;
 
   std::string url_;
+  bool alone_;  // one call at a time, of all sources that are so
   Handle<duckdb_file_system> files_;
   // A handle has one position, so that each is of one thread at a time. There are as many as there
   // were reads at once.
