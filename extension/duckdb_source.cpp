@@ -16,10 +16,10 @@ Error failed(const std::string& doing, duckdb_error_data error) {
   return {Error::Kind::system, doing + ": " + message_of(owner.get())};
 }
 
-// Two files that were opened here are apart from each other. Elsewhere, in fsspec's memory say, they
-// may be one object with one position, so that a thread would read where another one went.
+// Two files that were opened here are apart from each other. Elsewhere, in fsspec's memory say,
+// they may be one object with one position, so that a thread would read where another one went.
 bool opens_apart(std::string_view url) {
-  constexpr std::string_view schemes[] = {"http", "https", "s3", "s3a", "s3n",  "gs",    "gcs",
+  constexpr std::string_view schemes[] = {"http", "https", "s3", "s3a",  "s3n",   "gs",   "gcs",
                                           "r2",   "az",    "hf", "abfs", "abfss", "azure"};
   const std::string_view scheme = url.substr(0, url.find("://"));
   return std::find(std::begin(schemes), std::end(schemes), scheme) != std::end(schemes);
@@ -56,8 +56,8 @@ std::shared_ptr<DuckdbSource> DuckdbSource::open(duckdb_client_context context,
   const int64_t size = duckdb_file_handle_size(file.get());
   if (size < 0) throw failed("cannot tell its size", duckdb_file_handle_error_data(file.get()));
   if (alone) lock.unlock();
-  const std::shared_ptr<DuckdbSource> source(new DuckdbSource(
-      url, std::move(files), std::move(file), static_cast<uint64_t>(size), alone));
+  const std::shared_ptr<DuckdbSource> source(
+      new DuckdbSource(url, std::move(files), std::move(file), static_cast<uint64_t>(size), alone));
   source->start(url);
   return source;
 }

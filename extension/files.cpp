@@ -47,7 +47,8 @@ std::string message_of(duckdb_error_data error) {
   const size_t begin = message.find(traceback);
   if (begin == message.npos) return message;
   size_t end = begin + traceback.size();  // its lines are indented
-  while (message.compare(end, 1, " ") == 0) end = std::min(message.find('\n', end), message.size() - 1) + 1;
+  while (message.compare(end, 1, " ") == 0)
+    end = std::min(message.find('\n', end), message.size() - 1) + 1;
   return message.erase(begin, end - begin);
 }
 

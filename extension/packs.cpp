@@ -22,8 +22,8 @@ struct CacheLimits {
   explicit CacheLimits(duckdb_client_context context)
       : packs(cache_packs(context)),
         bytes(std::min(memory_limit(context) / 4, uint64_t{1} << 30)),
-        bytes_a_table(std::min(memory_limit(context) / 8 / duckdb_threads(context),
-                               Table::cache_limit)) {}
+        bytes_a_table(
+            std::min(memory_limit(context) / 8 / duckdb_threads(context), Table::cache_limit)) {}
 
   size_t packs;
   uint64_t bytes, bytes_a_table;

@@ -12,8 +12,8 @@ namespace iac::duckdb {
 
 // The pack now at an absolute path or a URL. DuckDB opens the file first, so that its settings for
 // access to files hold. Local packs stay open between queries, which makes no difference to that;
-// those of URLs must not outlive the query. `keep` false: one of so many that it would only push out
-// others. Throws Error.
+// those of URLs must not outlive the query. `keep` false: one of so many that it would only push
+// out others. Throws Error.
 std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,
                                       bool keep = true);
 

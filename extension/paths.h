@@ -8,8 +8,8 @@
 namespace iac::duckdb {
 
 // What a pack is called in references: the absolute path, with symbolic links as they are, or the
-// URL. Throws Error for what is neither, and for a URL that holds credentials, or may: references go
-// where others read them.
+// URL. Throws Error for what is neither, and for a URL that holds credentials, or may: references
+// go where others read them.
 std::string pack_path(duckdb_client_context context, const std::string& path);
 
 bool is_url(const std::string& path);

@@ -264,9 +264,9 @@ size_t find_slides(const Scan& scan, Worker& worker, size_t count) {
   if (batch == SIZE_MAX) batch = 0;  // no slide at all: every batch has the right columns
   if (worker.slide_batch != batch) {
     worker.slides = nullptr;  // before the next ones come
-    worker.slides = scan.memory.hold(slides.num_batches() > 0
-                                         ? read_columns(slides, batch, open.slide_columns)
-                                         : Columns(slides.num_columns()));
+    worker.slides =
+        scan.memory.hold(slides.num_batches() > 0 ? read_columns(slides, batch, open.slide_columns)
+                                                  : Columns(slides.num_columns()));
     worker.slide_batch = batch;
   }
   return count;

@@ -36,8 +36,8 @@ struct Shape {
 };
 
 struct ScanOptions {
-  const char* function = nullptr;                          // of SQL, for errors
-  PackColumn::Source table = PackColumn::Source::index;    // whose rows are scanned
+  const char* function = nullptr;                        // of SQL, for errors
+  PackColumn::Source table = PackColumn::Source::index;  // whose rows are scanned
   bool layout = false;
   std::string filename;  // of the column; empty: none
   bool partitions = false;

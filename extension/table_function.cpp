@@ -36,11 +36,11 @@ void register_table_function(duckdb_connection connection, const TableFunction& 
   });
   if (table_function.init_worker != nullptr) {
     duckdb_table_function_set_local_init(function.get(), [](duckdb_init_info info) {
-      guarded([&](const char* error) { duckdb_init_set_error(info, error); },
-              [&] {
-                static_cast<const TableFunction*>(duckdb_init_get_extra_info(info))
-                    ->init_worker(info);
-              });
+      guarded(
+          [&](const char* error) { duckdb_init_set_error(info, error); },
+          [&] {
+            static_cast<const TableFunction*>(duckdb_init_get_extra_info(info))->init_worker(info);
+          });
     });
   }
   duckdb_table_function_set_function(

@@ -74,9 +74,7 @@ def test_scans_of_packs_that_are_not_kept(many: Path):
 
 
 def test_references_to_many_packs(many: Path):
-    query = (
-        f"SELECT count(iac_payload(record)) FROM '{many}/{{}}.iac' WHERE record.row % 20000 = 0"
-    )
+    query = f"SELECT count(iac_payload(record)) FROM '{many}/{{}}.iac' WHERE record.row % 20000 = 0"
     assert growth("100MB", query.format("0[012]"), query.format("*")) < 100
 
 

@@ -1,6 +1,5 @@
 """Packs that only DuckDB opens: file systems that the user registered, and the web."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +8,8 @@ import duckdb
 import fsspec
 import pyarrow as pa
 import pytest
+from http_files import HttpFiles
 from packs import DATA, item_table, payloads_of, write_encoded, write_pack
-from range_server import RangeServer, serve
 
 import iac_query as iac
 
@@ -31,19 +30,11 @@ def memory(con):
 
 
 @pytest.fixture
-def server(tmp_path: Path):
-    (tmp_path / "www").mkdir()
-    with serve(tmp_path / "www") as server:
-        yield server
-
-
-@pytest.fixture
-def web(con, server: RangeServer):
+def web(con):
     """A server whose files the connection reads, range by range."""
-    con.register_filesystem(
-        fsspec.filesystem("http", cache_type="none", skip_instance_cache=True)
-    )
-    return server
+    con.register_filesystem(fsspec.filesystem("http", cache_type="none", skip_instance_cache=True))
+    with HttpFiles() as web:
+        yield web
 
 
 def put(memory, path: Path, name: str) -> str:
@@ -222,51 +213,54 @@ def test_results_outlive_their_connection():
 # The web.
 
 
-def test_the_web(con, web: RangeServer):
-    shutil.copy(DATA / "notes.iac", web.folder / "x.iac")
+def bytes_sent(web: HttpFiles) -> int:
+    return sum(request.stop - request.start for request in web.gets())
+
+
+def test_the_web(con, web: HttpFiles):
+    web.files["x.iac"] = (DATA / "notes.iac").read_bytes()
     of_file, of_url = copies(
         con,
         "SELECT * EXCLUDE record, iac_text(record) FROM '{}'",
         str(DATA / "notes.iac"),
-        f"{web.url}/x.iac",
+        web.url("x.iac"),
     )
     assert of_file == of_url
 
 
-def large_pack(path: Path, count: int, size: int) -> Path:
-    return write_pack(path, payloads_of(count, size), item_table(count))
+def large_pack(web: HttpFiles, folder: Path, count: int, size: int) -> str:
+    path = write_pack(folder / "x.iac", payloads_of(count, size), item_table(count))
+    web.files["x.iac"] = path.read_bytes()
+    return web.url("x.iac")
 
 
-def test_few_ranges_are_read(con, web: RangeServer):
-    path = large_pack(web.folder / "x.iac", 20_000, 1000)
-    url = f"{web.url}/x.iac"
+def test_few_ranges_are_read(con, web: HttpFiles, tmp_path: Path):
+    url = large_pack(web, tmp_path, 20_000, 1000)
     con.sql(f"SELECT count(*), max(item_id) FROM '{url}'").fetchall()
-    assert sum(size for _, _, size in web.requests) < path.stat().st_size / 4
-    assert len(web.requests) < 12
+    assert bytes_sent(web) < len(web.files["x.iac"]) / 4
+    assert len(web.gets()) < 12
     con.execute(f"CREATE TABLE refs AS SELECT record FROM '{url}' WHERE record.row % 1000 = 7")
-    web.requests.clear()
-    texts = con.sql("SELECT iac_payload(record) FROM refs").fetchall()
-    wanted = payloads_of(20_000, 1000)[7::1000]
-    assert [payload for (payload,) in texts] == wanted
-    assert len(web.requests) < 40
-    web.requests.clear()
+    web.forget()
+    payloads = con.sql("SELECT iac_payload(record) FROM refs").fetchall()
+    assert [payload for (payload,) in payloads] == payloads_of(20_000, 1000)[7::1000]
+    assert len(web.gets()) < 40
+    web.forget()
     con.sql(f"DESCRIBE FROM '{url}'").fetchall()
-    assert len(web.requests) < 10
+    assert len(web.gets()) < 10
 
 
-def test_neighbours_are_one_range(con, web: RangeServer):
-    large_pack(web.folder / "x.iac", 20_000, 1000)
-    con.execute(f"CREATE TABLE refs AS SELECT record FROM '{web.url}/x.iac' LIMIT 2000")
-    web.requests.clear()
+def test_neighbours_are_one_range(con, web: HttpFiles, tmp_path: Path):
+    url = large_pack(web, tmp_path, 20_000, 1000)
+    con.execute(f"CREATE TABLE refs AS SELECT record FROM '{url}' LIMIT 2000")
+    web.forget()
     assert con.sql("SELECT count(iac_payload(record)) FROM refs").fetchall() == [(2000,)]
-    assert len(web.requests) < 10
-    assert sum(size for _, _, size in web.requests) < 4 << 20
+    assert len(web.gets()) < 10
+    assert bytes_sent(web) < 4 << 20
 
 
-@pytest.mark.parametrize("mode", ["ignore", "drop", "short", "refuse"])
-def test_servers_that_fail(con, web: RangeServer, mode: str):
-    large_pack(web.folder / "x.iac", 5000, 1000)
-    url = f"{web.url}/x.iac"
+@pytest.mark.parametrize("fault", ["ignores ranges", "drop", "cut", "short", 403])
+def test_servers_that_fail(con, web: HttpFiles, tmp_path: Path, fault: str | int):
+    url = large_pack(web, tmp_path, 5000, 1000)
     con.execute(f"CREATE TABLE refs AS SELECT record FROM '{url}'")
     queries = [
         f"SELECT max(item_id) FROM '{url}'",
@@ -274,7 +268,8 @@ def test_servers_that_fail(con, web: RangeServer, mode: str):
         "SELECT iac_payload(record) FROM refs",
     ]
     wanted = [con.sql(query).fetchall() for query in queries]
-    web.mode = mode
+    web.ranges = fault != "ignores ranges"
+    web.faults.extend([fault] * 1000 if web.ranges else [])
     failed = []
     for query, right in zip(queries, wanted, strict=True):
         try:
@@ -284,25 +279,34 @@ def test_servers_that_fail(con, web: RangeServer, mode: str):
             assert "x.iac" in str(error)
             assert "Traceback" not in str(error) and "site-packages" not in str(error)
     # The start of a file can be had of a server that ignores ranges.
-    assert failed == (queries[2:] if mode == "ignore" else queries)
-    web.mode = "ranges"
+    assert failed == (queries if web.ranges else queries[2:])
+    web.faults.clear()
+    web.ranges = True
     assert con.sql(queries[2]).fetchall() == wanted[2]
 
 
-def test_a_server_that_fails_half_way_names_rows(con, web: RangeServer):
-    large_pack(web.folder / "x.iac", 100, 100_000)
-    url = f"{web.url}/x.iac"
+def test_a_file_that_was_cut_meanwhile(con, web: HttpFiles, tmp_path: Path):
+    url = large_pack(web, tmp_path, 100, 100_000)
     con.execute(f"CREATE TABLE refs AS SELECT record FROM '{url}'")
-    path = web.folder / "x.iac"
-    path.write_bytes(path.read_bytes()[:-150_000])
+    web.files["x.iac"] = web.files["x.iac"][:-150_000]
     with pytest.raises(duckdb.Error, match=r"x\.iac"):
         con.sql("SELECT iac_payload(record) FROM refs").fetchall()
 
 
-def test_damage_is_found_over_the_web(con, web: RangeServer, tmp_path: Path):
-    path = write_encoded(web.folder / "x.iac", payloads_of(50, 2000), "zstd")
-    raw = bytearray(path.read_bytes())
+def test_damage_is_found_over_the_web(con, web: HttpFiles, tmp_path: Path):
+    raw = bytearray(write_encoded(tmp_path / "x.iac", payloads_of(50, 2000), "zstd").read_bytes())
     raw[-5] ^= 1
-    path.write_bytes(raw)
-    found = con.sql(f"SELECT pack, row FROM iac_check('{web.url}/x.iac')").fetchall()
-    assert found == [(f"{web.url}/x.iac", 49)]
+    web.files["x.iac"] = bytes(raw)
+    found = con.sql(f"SELECT pack, row FROM iac_check('{web.url('x.iac')}')").fetchall()
+    assert found == [(web.url("x.iac"), 49)]
+
+
+def test_threads_that_read_one_file_do_not_mix_it_up(con, memory, tmp_path: Path):
+    path = write_pack(tmp_path / "x.iac", payloads_of(20_000, 100), item_table(20_000))
+    url = put(memory, path, "/x.iac")
+    con.execute("SET threads = 8")
+    con.execute(f"CREATE TABLE refs AS SELECT record, item_id FROM '{path}', range(5)")
+    con.execute(f"UPDATE refs SET record = struct_update(record, pack := '{url}')")
+    query = "SELECT count(*), bit_xor(hash(iac_payload(record))) FROM {}"
+    ((_, wanted),) = con.sql(query.format(f"'{path}'")).fetchall()
+    assert con.sql(query.format("refs")).fetchall() == [(5 * 20_000, wanted)]

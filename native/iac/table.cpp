@@ -7,14 +7,13 @@
 #include <cerrno>
 
 #include "iac/error.h"
-#include "iac/workers.h"
 #include "iac/remote.h"
+#include "iac/workers.h"
 
 #define FB(name) FLATBUFFERS_WRAP_NAMESPACE(org_apache_arrow_flatbuf, name)
 
 namespace iac {
 namespace {
-
 
 // Re-throws what `body` throws with the table's name before it.
 template <class Body>
