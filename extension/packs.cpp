@@ -16,19 +16,6 @@
 namespace iac::duckdb {
 namespace {
 
-// What may stay in memory between queries. Of DuckDB's memory_limit the tables of packs take a
-// quarter when no query runs, and another quarter for those that its threads read from.
-struct CacheLimits {
-  explicit CacheLimits(duckdb_client_context context)
-      : packs(cache_packs(context)),
-        bytes(std::min(memory_limit(context) / 4, uint64_t{1} << 30)),
-        bytes_a_table(
-            std::min(memory_limit(context) / 8 / duckdb_threads(context), Table::cache_limit)) {}
-
-  size_t packs;
-  uint64_t bytes, bytes_a_table;
-};
-
 class PackCache {
  public:
   // Keeps what the limits say, this one among them if `keep`.
@@ -94,10 +81,11 @@ PackCache& cache() {
   return **instance;
 }
 
-std::shared_ptr<const Pack> open_url(duckdb_client_context context, const std::string& url) {
+std::shared_ptr<const Pack> open_url(duckdb_client_context context, const std::string& url,
+                                     const CacheLimits& limits) {
   try {
     auto pack = Pack::open(DuckdbSource::open(context, url), url);
-    pack->limit_caches(CacheLimits(context).bytes_a_table);
+    pack->limit_caches(limits.bytes_a_table);
     return pack;
   } catch (Error& error) {
     throw std::move(error).in(url);
@@ -106,18 +94,24 @@ std::shared_ptr<const Pack> open_url(duckdb_client_context context, const std::s
 
 }  // namespace
 
+CacheLimits::CacheLimits(duckdb_client_context context) {
+  const uint64_t memory = memory_limit(context);
+  packs = cache_packs(context);
+  bytes = std::min(memory / 4, uint64_t{1} << 30);
+  bytes_a_table = std::min(memory / 8 / duckdb_threads(context), Table::cache_limit);
+}
+
 std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,
-                                      bool keep) {
-  if (is_url(path)) return open_url(context, path);
+                                      const CacheLimits& limits, bool keep) {
+  if (is_url(path)) return open_url(context, path, limits);
   check_readable(context, path);
-  const CacheLimits limits(context);
   auto pack = cache().open(path, keep, limits);
   const Pack* const opened = pack.get();
   return {opened, [pack = std::move(pack), limits](const Pack*) { cache().settle(*pack, limits); }};
 }
 
 std::shared_ptr<const Pack> open_pack_anew(duckdb_client_context context, const std::string& path) {
-  if (is_url(path)) return open_url(context, path);
+  if (is_url(path)) return open_url(context, path, CacheLimits(context));
   check_readable(context, path);
   return Pack::open(path);
 }

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "packs.h"
 #include "paths.h"
 #include "settings.h"
 
@@ -36,7 +35,7 @@ std::string filename_option(duckdb_bind_info info, const std::string& function) 
 }
 
 // Of more packs than are kept, the first ones: each of the others would push out the next.
-bool is_kept(const ScanPlan& plan, size_t pack) { return pack < plan.kept_packs; }
+bool is_kept(const ScanPlan& plan, size_t pack) { return pack < plan.limits->packs; }
 
 std::vector<PackColumn> columns_of(const Pack& pack, const ScanOptions& options) {
   return options.table == PackColumn::Source::index ? index_columns(pack, options.layout)
@@ -48,9 +47,10 @@ void find_shapes(ScanPlan& plan) {
   std::mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<Shape>> known;
   plan.packs.resize(plan.files.size());
-  plan.kept_packs = cache_packs(plan.context.get());
+  plan.limits.emplace(plan.context.get());
   const auto look_at = [&](size_t i) {
-    const auto pack = open_pack(plan.context.get(), plan.files[i].path, is_kept(plan, i));
+    const auto pack =
+        open_pack(plan.context.get(), plan.files[i].path, *plan.limits, is_kept(plan, i));
     try {
       std::vector<PackColumn> columns = columns_of(*pack, plan.options);
       std::string text = signature(columns);
@@ -82,7 +82,7 @@ void find_shapes(ScanPlan& plan) {
 }  // namespace
 
 std::shared_ptr<const Pack> ScanPlan::open(size_t pack) const {
-  auto opened = open_pack(context.get(), files[pack].path, is_kept(*this, pack));
+  auto opened = open_pack(context.get(), files[pack].path, *limits, is_kept(*this, pack));
   const PlannedPack& planned = packs[pack];
   if (opened->source().identity() == planned.identity) return opened;
   try {

@@ -4,10 +4,12 @@
 #include <iac/pack.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pack_files.h"
+#include "packs.h"
 #include "partitions.h"
 #include "scan_columns.h"
 
@@ -23,7 +25,7 @@ struct ScanPlan {
   ClientContext context;
   ScanOptions options;
   std::vector<PackFile> files;
-  size_t kept_packs = 0;           // so many of them stay open afterwards
+  std::optional<CacheLimits> limits;
   std::vector<PlannedPack> packs;  // of each file
   std::vector<std::unique_ptr<Shape>> shapes;
   Partitions partitions;
