@@ -72,6 +72,16 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<Source> source, std::stri
   return pack;
 }
 
+uint64_t Pack::cached_bytes() const {
+  return slides_->cached_bytes() + index_->cached_bytes() + layout_->cached_bytes();
+}
+
+void Pack::limit_caches(uint64_t bytes) const {
+  slides_->limit_cache(bytes);
+  index_->limit_cache(bytes);
+  layout_->limit_cache(std::min(bytes, Layout::cache_limit));
+}
+
 bool Pack::decodes_to_images() const {
   return !decoders_.empty() &&
          std::all_of(decoders_.begin(), decoders_.end(), [](const auto& codec) {

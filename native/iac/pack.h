@@ -39,6 +39,10 @@ class Pack {
   const Layout& layout() const { return *layout_; }
   int64_t num_records() const { return index_->num_rows(); }
 
+  // Bytes of the tables that stay in memory once they were read, and how many may of each.
+  uint64_t cached_bytes() const;
+  void limit_caches(uint64_t bytes) const;
+
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
 
