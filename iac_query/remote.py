@@ -28,7 +28,7 @@ class RemoteOptions:
     * ``gap``: bytes; records this near to each other are fetched by one request, the bytes between
       them too.
     * ``group``: bytes; a request asks for at most so much.
-    * ``requests``: how many may be under way at a time for each open pack. None for 16 where the
+    * ``requests``: how many may be under way at a time for each open pack. None for 32 where the
       file system is asynchronous (HTTP, S3, GCS, Azure and their like), and for one at a time, over
       all packs, where it is not: many such file systems mix up what threads read.
     * ``retries``: how often a request that failed for a reason that may pass is asked again, with
@@ -41,7 +41,7 @@ class RemoteOptions:
     retries: int = 4
 
     def __post_init__(self) -> None:
-        for field, least in zip(fields(self), (0, 1, 1, 0), strict=True):
+        for field, least in zip(fields(self), (0, 4096, 1, 0), strict=True):
             value = getattr(self, field.name)
             if value is None and field.name == "requests":
                 continue
@@ -52,7 +52,7 @@ class RemoteOptions:
 
 
 #: Requests at a time of one open pack, where the file system takes several.
-_REQUESTS = 16
+_REQUESTS = 32
 
 #: The first pause before a request is asked again, and the longest, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0

@@ -168,6 +168,8 @@ def test_file_urls_are_local_paths(pack, tmp_path):
         assert len(reader.read_payload_views([1])) == 1
         record = references([url], [1])
         assert iac.decode(table_of(record))["payload"].to_pylist() == reader.read_payloads([1])
+        with pytest.raises(iac.PackError, match="not among the packs"):
+            iac.decode(table_of(record), packs=[tmp_path / "elsewhere"])
 
 
 def test_views_are_of_local_files_only(served):
