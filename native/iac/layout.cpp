@@ -13,8 +13,8 @@ namespace iac {
 // Blocks kept: 17 KiB each, so 64 MiB for four million rows. Beyond that all are dropped at once,
 // which costs one more read of those still needed.
 static constexpr size_t max_cached_blocks = 4096;
-// Blocks read at once: 17 MiB, and so many reads as an expensive source can do together.
-static constexpr size_t max_blocks_a_load = 1024;
+// Blocks read at once: 4 MiB, and reads enough for an expensive source to do together.
+static constexpr size_t max_blocks_a_load = 256;
 // The codec of a record whose codec_id the header does not list.
 static constexpr uint8_t unknown_codec = 255;
 
