@@ -1,5 +1,6 @@
 // iac_check(path): a row a damaged record of a pack, and a row without a row number for damage that
 // is of no single record.
+#include <iac/dicom/headers.h>
 #include <iac/error.h>
 #include <iac/workers.h>
 
@@ -48,6 +49,7 @@ class Checker {
 
  private:
   static constexpr int64_t rows_at_a_time = 1 << 14;
+  static constexpr size_t headers_at_a_time = 1 << 10;
 
   void report(int64_t row, const Error& error) {
     findings_.push_back({packs_.paths[next_pack_ - 1], row, error.reason()});
@@ -66,6 +68,12 @@ class Checker {
     check_table(*pack_->index());
     next_row_ = pack_->layout().kind() == Layout::Kind::none ? pack_->num_records() : 0;
     decode_ = true;
+    headers_ = nullptr;
+    try {
+      if (dicom::is_dicom(*pack_)) headers_ = &pack_->dicom_headers();
+    } catch (const Error& error) {
+      report(-1, error);
+    }
     try {
       require_codecs();
     } catch (const Error& error) {
@@ -108,6 +116,7 @@ class Checker {
     try {
       const auto slab = next_slab(*pack_, rows);
       check_slab(slab);
+      if (headers_ != nullptr) check_headers(slab);
       next_row_ += static_cast<int64_t>(slab.size());
     } catch (const Error& error) {  // of the index, so that no other record would be found either
       report(-1, error);
@@ -138,10 +147,25 @@ class Checker {
     }
   }
 
+  void check_headers(std::span<const int64_t> rows) {
+    ReadOptions options = settings_.options();
+    options.verify = true;
+    options.limits.batch_bytes = 0;
+    for (; !rows.empty(); rows = rows.subspan(std::min(rows.size(), headers_at_a_time))) {
+      const auto some = rows.first(std::min(rows.size(), headers_at_a_time));
+      Failures failures(pack_->path(), some);
+      headers_->read(some, options, failures);
+      for (const RowFailure& failure : failures.finish(OnError::null, {}, {}).failures) {
+        report(some[failure.position], failure.error);
+      }
+    }
+  }
+
   const PackList& packs_;
   const ReadSettings settings_;
   size_t next_pack_ = 0;
   std::shared_ptr<const Pack> pack_;  // that is being checked
+  const dicom::Headers* headers_ = nullptr;  // of a pack that has them
   int64_t next_row_ = 0;
   bool decode_ = true;
   std::deque<Finding> findings_;

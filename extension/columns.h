@@ -1,4 +1,4 @@
-// The columns of one pack: the index table's, then the slide table's.
+// The columns of one pack: the index table's, then the slide table's, then what DICOM headers tell.
 #pragma once
 
 #include <iac/pack.h>
@@ -14,7 +14,11 @@ namespace iac::duckdb {
 constexpr const char* record_name = "record";  // the reference's, whatever the tables hold
 
 struct PackColumn {
-  enum class Source { index, slides };
+  enum class Source {
+    index,
+    slides,
+    patient_id,  // of DICOM headers, where neither table has it
+  };
   Source source;
   size_t position = 0;  // in its table
   std::string name;     // unlike any other, and unlike record_name

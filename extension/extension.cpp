@@ -14,6 +14,8 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                          iac::duckdb::register_stored(connection);
                          iac::duckdb::register_text(connection);
                          iac::duckdb::register_image(connection);
+                         iac::duckdb::register_tags(connection);
+                         iac::duckdb::register_hu(connection);
                          iac::duckdb::register_vector(connection);
                          iac::duckdb::register_verify(connection);
                          iac::duckdb::register_slides(connection);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "iac/checksum.h"
+#include "iac/dicom/headers.h"
+#include "iac/dicom/pixels.h"
 #include "iac/error.h"
 #include "iac/gather.h"
 #include "iac/platform.h"
@@ -175,12 +177,17 @@ uint32_t Pack::pack_stamp() const {
   return stamp;
 }
 
+void Pack::require_rows(std::span<const int64_t> rows) const {
+  for (const int64_t row : rows) {
+    if (row >= 0 && row < num_records()) continue;
+    throw out_of_range(row, num_records()).at(row).in(path_);
+  }
+}
+
 std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
+  require_rows(rows);
   std::vector<uint32_t> stamps(rows.size());
   in_pack(path_, [&] {
-    for (const int64_t row : rows) {
-      if (row < 0 || row >= num_records()) throw out_of_range(row, num_records()).at(row);
-    }
     if (!layout_->has_crc32()) {
       std::fill(stamps.begin(), stamps.end(), pack_stamp());
       return;
@@ -189,6 +196,15 @@ std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
     for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
   });
   return stamps;
+}
+
+const dicom::Headers& Pack::dicom_headers() const {
+  DicomHeaders& kept = *dicom_headers_;
+  const std::lock_guard lock(kept.mutex);
+  if (!kept.headers) {
+    kept.headers = in_pack(path_, [&] { return std::make_shared<const dicom::Headers>(*this); });
+  }
+  return *kept.headers;
 }
 
 void Pack::read_data(Segment span, MutableBytes out) const {
@@ -232,8 +248,16 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
   return failures.finish(options.on_error, std::move(out), lengths);
 }
 
-Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
-                         Failures& failures) const {
+Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
+                         const ReadOptions& options, Failures& failures) const {
+  std::optional<dicom::PixelDecoders> pixels;
+  if (dicom::is_dicom(*this)) {
+    std::vector<int64_t> present;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!failures.at(i)) present.push_back(rows[i]);
+    }
+    pixels.emplace(*index_, present);
+  }
   BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
   std::vector<Bytes> payloads;
   std::vector<const Codec*> codecs;
@@ -261,6 +285,7 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
       if (failures.at(first + i)) continue;
       try {
         codecs.back() = this->decoder(spans[i]);
+        if (pixels) codecs.back() = &pixels->decoder(rows[first + i], spans[i], *codecs.back());
       } catch (const Error& error) {
         failures.add(first + i, error);
       }
@@ -276,7 +301,7 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     Failures failures(path_, rows);
     const Located located = locate(rows, failures);
     Batch batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                    : read_decoded(located, options, failures);
+                                                    : read_decoded(rows, located, options, failures);
     if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;
     return batch;
   });

@@ -1,0 +1,104 @@
+"""Headers of 10,000 DICOM instances: from a pack in SQL, and parsed from their files by pydicom.
+
+The files are a CT slice's of pydicom with 16 x 16 pixels, in memory; the pack is the one that
+iatro-iac-adapters builds from them. pydicom is asked for no more than the SQL is: the header alone,
+as JSON text or one element of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+
+import pydicom
+from iatro.iac.adapters.dicom import build_dicom_patient_package_from_files
+from pydicom.data import get_testdata_file
+
+import iac_query
+
+from ._measure import interleaved, print_table
+
+INSTANCES = 10_000
+SERIES = 25
+TARGET = 20  # times as fast as pydicom
+
+
+def files(count: int) -> Iterator[bytes]:
+    ds = pydicom.dcmread(get_testdata_file("CT_small.dcm"))
+    ds.Rows = ds.Columns = 16
+    ds.PixelData = ds.PixelData[: 2 * 16 * 16]
+    for number in range(count):
+        ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = f"1.2.3.{number}"
+        ds.SeriesInstanceUID = f"1.2.4.{number % SERIES}"
+        ds.InstanceNumber = number // SERIES
+        ds.SliceLocation = number / 4
+        ds.ImagePositionPatient = [-158.1, -179.0, number / 4]
+        ds.ContentTime = f"1119{number % 60:02}.{number:06}"
+        buffer = BytesIO()
+        ds.save_as(buffer)
+        yield buffer.getvalue()
+
+
+def headers(sources: list[bytes]) -> int:
+    read = (pydicom.dcmread(BytesIO(source), stop_before_pixels=True) for source in sources)
+    return sum(len(ds.to_json(1 << 40)) for ds in read)
+
+
+def elements(sources: list[bytes]) -> float:
+    tags = ["SliceThickness"]
+    read = (pydicom.dcmread(BytesIO(source), specific_tags=tags) for source in sources)
+    return sum(float(ds.SliceThickness) for ds in read)
+
+
+def parsed(sources: list[bytes]) -> int:
+    return sum(
+        len(pydicom.dcmread(BytesIO(source), stop_before_pixels=True)) for source in sources
+    )
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, iac_query.connect() as con:
+        sources = list(files(INSTANCES))
+        pack = Path(folder) / "ct.iac"
+        build_dicom_patient_package_from_files(sources, pack, effort=1, workers=2)
+
+        def sql(what: str) -> object:
+            return con.sql(f"SELECT sum({what}) FROM '{pack}'").fetchone()
+
+        timings = interleaved(
+            {
+                "pydicom: dcmread": partial(parsed, sources),
+                "pydicom: dcmread and to_json": partial(headers, sources),
+                "pydicom: dcmread of one tag": partial(elements, sources),
+                "iac_tags": partial(sql, "strlen(iac_tags(record))"),
+                "iac_tag": partial(sql, "iac_tag(record, 'SliceThickness')::DOUBLE"),
+            },
+            rounds=3,
+        )
+    pairs = [
+        ("pydicom: dcmread", "iac_tags"),
+        ("pydicom: dcmread and to_json", "iac_tags"),
+        ("pydicom: dcmread of one tag", "iac_tag"),
+    ]
+    print_table(
+        f"headers of {INSTANCES:,} DICOM instances in {SERIES} series",
+        ["", "s", "SQL", "SQL s", "times as fast", "target"],
+        [
+            [
+                name,
+                timings.median(name),
+                ours,
+                timings.median(ours),
+                timings.ratio(name, ours),
+                TARGET if ours == "iac_tags" else "-",
+            ]
+            for name, ours in pairs
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
