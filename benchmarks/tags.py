@@ -1,8 +1,8 @@
 """Headers of 10,000 DICOM instances: from a pack in SQL, and parsed from their files by pydicom.
 
-The files are a CT slice's of pydicom with 16 x 16 pixels, in memory; the pack is the one that
-iatro-iac-adapters builds from them. pydicom is asked for no more than the SQL is: the header alone,
-as JSON text or one element of it.
+The files are a CT slice's of pydicom without its pixels, in memory; the pack is the one that
+iatro-iac-adapters builds from them. pydicom is asked for no more than the SQL is: the header, as
+JSON text or one element of it. It parses every tenth file, and its time is counted ten times.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ._measure import interleaved, print_table
 
 INSTANCES = 10_000
 SERIES = 25
+SAMPLED = 10  # one file in so many is parsed by pydicom
 TARGET = 20  # times as fast as pydicom
 
 
 def files(count: int) -> Iterator[bytes]:
     ds = pydicom.dcmread(get_testdata_file("CT_small.dcm"))
-    ds.Rows = ds.Columns = 16
-    ds.PixelData = ds.PixelData[: 2 * 16 * 16]
+    del ds.PixelData
     for number in range(count):
         ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = f"1.2.3.{number}"
         ds.SeriesInstanceUID = f"1.2.4.{number % SERIES}"
@@ -43,7 +43,7 @@ def files(count: int) -> Iterator[bytes]:
 
 
 def headers(sources: list[bytes]) -> int:
-    read = (pydicom.dcmread(BytesIO(source), stop_before_pixels=True) for source in sources)
+    read = (pydicom.dcmread(BytesIO(source)) for source in sources)
     return sum(len(ds.to_json(1 << 40)) for ds in read)
 
 
@@ -54,16 +54,15 @@ def elements(sources: list[bytes]) -> float:
 
 
 def parsed(sources: list[bytes]) -> int:
-    return sum(
-        len(pydicom.dcmread(BytesIO(source), stop_before_pixels=True)) for source in sources
-    )
+    return sum(len(pydicom.dcmread(BytesIO(source))) for source in sources)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, iac_query.connect() as con:
         sources = list(files(INSTANCES))
         pack = Path(folder) / "ct.iac"
-        build_dicom_patient_package_from_files(sources, pack, effort=1, workers=2)
+        build_dicom_patient_package_from_files(sources, pack, workers=1)
+        sources = sources[::SAMPLED]
 
         def sql(what: str) -> object:
             return con.sql(f"SELECT sum({what}) FROM '{pack}'").fetchone()
@@ -89,10 +88,10 @@ def main() -> None:
         [
             [
                 name,
-                timings.median(name),
+                timings.median(name) * SAMPLED,
                 ours,
                 timings.median(ours),
-                timings.ratio(name, ours),
+                timings.ratio(name, ours) * SAMPLED,
                 TARGET if ours == "iac_tags" else "-",
             ]
             for name, ours in pairs

@@ -164,7 +164,7 @@ class Checker {
   const PackList& packs_;
   const ReadSettings settings_;
   size_t next_pack_ = 0;
-  std::shared_ptr<const Pack> pack_;  // that is being checked
+  std::shared_ptr<const Pack> pack_;         // that is being checked
   const dicom::Headers* headers_ = nullptr;  // of a pack that has them
   int64_t next_row_ = 0;
   bool decode_ = true;

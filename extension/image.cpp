@@ -1,12 +1,13 @@
 // iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
 // row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels.
+#include "image.h"
+
 #include <iac/dicom/pixels.h>
 #include <iac/error.h>
 
 #include <vector>
 
 #include "functions.h"
-#include "image.h"
 #include "nulls.h"
 #include "resolve.h"
 #include "strings.h"

@@ -35,7 +35,8 @@ std::vector<idx_t> missing_slots(const std::vector<std::optional<Reference>>& re
   return slots;
 }
 
-// The texts of a vector. Where there is none the reference is forgotten, so that the result is NULL.
+// The texts of a vector. Where there is none the reference is forgotten, so that the result is
+// NULL.
 std::vector<std::string_view> read_texts(duckdb_vector vector,
                                          std::vector<std::optional<Reference>>& references) {
   std::vector<std::string_view> texts(references.size());
@@ -87,8 +88,8 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
     const Pack& pack = *opened;
     check_stamps(pack, group);
     try {
-      resolver.write(
-          {resolver.name, pack, group.rows, group.slots, texts, worker.settings, budget}, out);
+      resolver.write({resolver.name, pack, group.rows, group.slots, texts, worker.settings, budget},
+                     out);
     } catch (Error& error) {
       throw std::move(error).in(pack.path());
     }

@@ -65,7 +65,8 @@ struct Resolver {
   bool takes_text = false;
 };
 
-// Registers `name(record)`, or `name(record, text)`; NULL where one of them is. The resolver must live as long as the extension.
+// Registers `name(record)`, or `name(record, text)`; NULL where one of them is. The resolver must
+// live as long as the extension.
 void register_resolver(duckdb_connection connection, const Resolver& resolver);
 
 // Writes the bytes of each record to its slot of a BLOB or VARCHAR vector.

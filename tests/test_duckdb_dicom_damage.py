@@ -302,9 +302,7 @@ def test_an_element_that_is_none(con, tmp_path: Path, element: dict, reason: str
     ],
 )
 def test_a_modality_lut_that_is_none(con, tmp_path: Path, elements: dict, reason: str):
-    pack = rewritten(
-        PEER, tmp_path / "x.iac", index=with_delta(1, {**EMPTY, "dataset": elements})
-    )
+    pack = rewritten(PEER, tmp_path / "x.iac", index=with_delta(1, {**EMPTY, "dataset": elements}))
     with pytest.raises(duckdb.Error) as raised:
         con.sql(f"SELECT iac_hu(record) FROM '{pack}'").fetchall()
     assert f"{pack}: row 1: {reason}" in str(raised.value)
@@ -321,9 +319,7 @@ JSON = st.recursive(
 @given(dataset=st.dictionaries(st.from_regex("[0-9A-F]{8}", fullmatch=True), JSON, max_size=5))
 def test_any_json_is_taken_as_it_is_or_refused(con, tmp_path_factory, dataset: dict):
     delta = {**header_of(PEER, 1), "dataset": dataset}
-    pack = rewritten(
-        PEER, tmp_path_factory.mktemp("any") / "x.iac", index=with_delta(1, delta)
-    )
+    pack = rewritten(PEER, tmp_path_factory.mktemp("any") / "x.iac", index=with_delta(1, delta))
     meta = {key: dict for key in delta["file_meta"]}
     valid = all(isinstance(element, dict) for element in dataset.values())
     valid = valid and not meta.keys() & dataset.keys()

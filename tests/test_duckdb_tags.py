@@ -80,11 +80,15 @@ def test_elements_that_json_cannot_express_are_put_back(con, tmp_path: Path):
     item = pydicom.Dataset()
     item.CodeValue = "T-1"
     item._dict[pydicom.tag.Tag("SliceThickness")] = raw("SliceThickness", "DS", b"1.5.2 ")
-    item.add_new("EventTimeOffset", "UN", b"123456")  # read as FD, of 8 bytes
+    item.CodeMeaning = "123456"
     ds.ProcedureCodeSequence = [pydicom.Dataset(), item]
     ds._dict[pydicom.tag.Tag("SliceThickness")] = raw("SliceThickness", "DS", b"thin\\2")
     file = tmp_path / "odd.dcm"
     ds.save_as(file)
+    text = b"\x08\x00\x04\x01LO\x06\x00123456"
+    assert file.read_bytes().count(text) == 1
+    six_of_eight_bytes = b"\x08\x00\x34\x21FD\x06\x00123456"  # Event Time Offset
+    file.write_bytes(file.read_bytes().replace(text, six_of_eight_bytes))
     pack = build(tmp_path / "x.iac", file)
     (found,) = tags(con, pack)
     assert found["00180050"] == {"vr": "DS", "Value": ["thin", "2"]}

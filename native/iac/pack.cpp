@@ -300,8 +300,9 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
   return in_pack(path_, [&] {
     Failures failures(path_, rows);
     const Located located = locate(rows, failures);
-    Batch batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                    : read_decoded(rows, located, options, failures);
+    Batch batch = !options.decode || stored_as_is()
+                      ? read_stored(located, options, failures)
+                      : read_decoded(rows, located, options, failures);
     if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;
     return batch;
   });

@@ -94,7 +94,7 @@ class Pack {
   Header header_;
   std::shared_ptr<const Table> slides_, index_;
   std::unique_ptr<const Layout> layout_;
-  mutable std::atomic<uint64_t> pack_stamp_{0};         // 0: not computed yet
+  mutable std::atomic<uint64_t> pack_stamp_{0};  // 0: not computed yet
   struct DicomHeaders {
     std::mutex mutex;
     std::shared_ptr<const dicom::Headers> headers;  // once they are asked for

@@ -79,8 +79,8 @@ uint32_t parse_tag(std::string_view text) {
       [](const Entry& entry, std::string_view wanted) { return entry.keyword < wanted; });
   if (found != std::end(entries) && found->keyword == text) return found->tag;
   if (text.size() > longest_keyword) {
-    throw Error(Error::Kind::argument, "a text of " + std::to_string(text.size()) +
-                                           " bytes is no DICOM keyword");
+    throw Error(Error::Kind::argument,
+                "a text of " + std::to_string(text.size()) + " bytes is no DICOM keyword");
   }
   throw Error(Error::Kind::argument, "there is no DICOM keyword '" + std::string(text) + "'" +
                                          suggestion(text) +

@@ -33,9 +33,9 @@ void add_elements(JsonText& json, std::vector<Element>& elements) {
 }  // namespace
 
 std::optional<std::string_view> find_element(std::span<const Element> elements, uint32_t tag) {
-  const auto at =
-      std::lower_bound(elements.begin(), elements.end(), tag,
-                       [](const Element& element, uint32_t wanted) { return element.tag < wanted; });
+  const auto at = std::lower_bound(
+      elements.begin(), elements.end(), tag,
+      [](const Element& element, uint32_t wanted) { return element.tag < wanted; });
   if (at == elements.end() || at->tag != tag) return std::nullopt;
   return at->json;
 }

@@ -61,8 +61,8 @@ bool is_dicom(const Pack& pack) { return pack.header().payload_type == payload_t
 Headers::Headers(const Pack& pack) : pack_(pack) {
   if (!is_dicom(pack)) {
     const std::string& type = pack.header().payload_type;
-    throw Error(Error::Kind::argument,
-                "its payload_type is '" + type + "': only those of dicom_patient have DICOM headers");
+    throw Error(Error::Kind::argument, "its payload_type is '" + type +
+                                           "': only those of dicom_patient have DICOM headers");
   }
   read_header();
   series_column_ = require_column(*pack.index(), "series_idx");
@@ -82,7 +82,8 @@ void Headers::read_header() {
   const auto fields = nlohmann::json::parse(pack_.header().text);
   const auto version = fields.find("dicom_schema_version");
   const bool known = version != fields.end() && version->is_number_unsigned() &&
-                     version->get<uint64_t>() >= 1 && version->get<uint64_t>() <= last_schema_version;
+                     version->get<uint64_t>() >= 1 &&
+                     version->get<uint64_t>() <= last_schema_version;
   if (!known) {
     throw bad("header field dicom_schema_version is " +
               (version != fields.end() ? version->dump() : "missing") +
@@ -119,7 +120,8 @@ void Headers::read_series() {
   std::optional<TableValues> checksums;
   if (const auto column = table.find("template_crc32")) checksums.emplace(table, *column, rows);
   for (const int64_t row : rows) {
-    const auto key = keys.integer(row), offset = offsets.integer(row), length = lengths.integer(row);
+    const auto key = keys.integer(row), offset = offsets.integer(row),
+               length = lengths.integer(row);
     const std::string where = "slide table: series in row " + std::to_string(row);
     if (!key || !offset || !length || *offset < 0 || *length < 0) {
       throw bad(where + " has no place of its template");

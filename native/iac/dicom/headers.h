@@ -1,7 +1,7 @@
 // The DICOM headers of a pack of payload type dicom_patient. Its slide table says where in the data
 // segment the template of each series lies, its index table holds the delta of each instance; both
-// are JSON, compressed with zstd, with a crc32. Where an instance has several frames, each is a row;
-// they lie behind each other, and the first has the delta of all.
+// are JSON, compressed with zstd, with a crc32. Where an instance has several frames, each is a
+// row; they lie behind each other, and the first has the delta of all.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Headers {
   // without a header. Throws Error when together they would be larger than
   // options.limits.batch_bytes, where that is not 0.
   std::vector<RowHeader> read(std::span<const int64_t> rows, const ReadOptions& options,
-                           Failures& failures) const;
+                              Failures& failures) const;
   // The same; throws the Error of the first row that fails.
   std::vector<RowHeader> read(std::span<const int64_t> rows, const ReadOptions& options) const;
 

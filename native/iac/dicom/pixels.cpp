@@ -94,8 +94,8 @@ const Codec& PixelDecoders::decoder(int64_t row, const Span& span, const Codec& 
   int64_t bits = width;
   if (codec.name() != "jxl" && bits_) bits = bits_->integer(row).value_or(width);
   if (bits < 1 || bits > width) {
-    throw Error(Error::Kind::pack, "bits_stored is " + std::to_string(bits) + ", pixel_dtype says " +
-                                       std::string(*name));
+    throw Error(Error::Kind::pack, "bits_stored is " + std::to_string(bits) +
+                                       ", pixel_dtype says " + std::string(*name));
   }
   auto& typed = typed_[{&codec, *type, bits}];
   if (!typed) typed = std::make_unique<TypedPixels>(codec, *type, static_cast<int>(bits));
