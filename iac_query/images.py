@@ -12,7 +12,7 @@ import pyarrow as pa
 from . import _native
 from ._tensors import tensors
 from .batch import ContiguousRecordBatch
-from .errors import CodecError, RecordFailure
+from .errors import RecordFailure
 
 __all__ = ["ImageBatch"]
 
@@ -48,12 +48,7 @@ def as_image(obj: Any) -> npt.NDArray[Any]:
 
 
 def single_image(batch: _native.Batch) -> npt.NDArray[Any]:
-    """The one image of a batch that nothing else holds: a writable array.
-
-    Raises CodecError for a DICOM instance without pixels.
-    """
-    if batch.images is None:
-        raise CodecError("the record has no pixels")
+    """The one image of a batch that nothing else holds: a writable array."""
     shapes, types = batch.images
     dtype = _native.PIXEL_TYPES[types[0]]
     return np.frombuffer(batch.take_data(), dtype).reshape(_array_shape(shapes[0]))
