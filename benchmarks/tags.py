@@ -65,7 +65,7 @@ def main() -> None:
         sources = sources[::SAMPLED]
 
         def sql(what: str) -> object:
-            return con.sql(f"SELECT sum({what}) FROM '{pack}'").fetchone()
+            return con.sql(f"SELECT sum({what}) FROM '{pack}'").fetchall()
 
         timings = interleaved(
             {

@@ -49,7 +49,6 @@ class Checker {
 
  private:
   static constexpr int64_t rows_at_a_time = 1 << 14;
-  static constexpr size_t headers_at_a_time = 1 << 10;
 
   void report(int64_t row, const Error& error) {
     findings_.push_back({packs_.paths[next_pack_ - 1], row, error.reason()});
@@ -134,31 +133,41 @@ class Checker {
         report(rows[failure.position], failure.error);
       }
     } catch (const Error& error) {
-      const bool too_large = error.kind() == Error::Kind::argument && error.row() < 0;
-      if (!too_large) throw;
-      if (rows.size() == 1) {
-        report(rows.front(), Error(Error::Kind::argument,
-                                   std::string("it was not decoded, for it is larger than ") +
-                                       max_batch_bytes_setting));
-        return;
-      }
-      check_slab(rows.first(rows.size() / 2));
-      check_slab(rows.subspan(rows.size() / 2));
+      if (!is_too_large(error)) throw;
+      in_halves(rows, [this](auto half) { check_slab(half); });
     }
   }
 
   void check_headers(std::span<const int64_t> rows) {
     ReadOptions options = settings_.options();
     options.verify = true;
-    options.limits.batch_bytes = 0;
-    for (; !rows.empty(); rows = rows.subspan(std::min(rows.size(), headers_at_a_time))) {
-      const auto some = rows.first(std::min(rows.size(), headers_at_a_time));
-      Failures failures(pack_->path(), some);
-      headers_->read(some, options, failures);
-      for (const RowFailure& failure : failures.finish(OnError::null, {}, {}).failures) {
-        report(some[failure.position], failure.error);
-      }
+    Failures failures(pack_->path(), rows);
+    try {
+      headers_->read(rows, options, failures);
+    } catch (const Error& error) {
+      if (!is_too_large(error)) throw;
+      return in_halves(rows, [this](auto half) { check_headers(half); });
     }
+    for (const RowFailure& failure : failures.finish(OnError::null, {}, {}).failures) {
+      report(rows[failure.position], failure.error);
+    }
+  }
+
+  static bool is_too_large(const Error& error) {
+    return error.kind() == Error::Kind::argument && error.row() < 0;
+  }
+
+  // Goes on with fewer of the rows that were too large together.
+  template <class Check>
+  void in_halves(std::span<const int64_t> rows, Check check) {
+    if (rows.size() == 1) {
+      report(rows.front(), Error(Error::Kind::argument,
+                                 std::string("it was not decoded, for it is larger than ") +
+                                     max_batch_bytes_setting));
+      return;
+    }
+    check(rows.first(rows.size() / 2));
+    check(rows.subspan(rows.size() / 2));
   }
 
   const PackList& packs_;

@@ -3,9 +3,7 @@
 #include <iac/dicom/dictionary.h>
 #include <iac/dicom/value.h>
 #include <iac/error.h>
-#include <iac/workers.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -24,26 +22,18 @@ LogicalType json_type() {
   return type;
 }
 
-constexpr size_t rows_a_thread = 32;
-
+// A header is put together where the caches are, and copied to the vector once.
 void write_tags(const Records& records, duckdb_vector out) {
   const auto headers = records.read_headers();
-  std::vector<uint64_t> places{0};
-  for (const auto& [header, frame] : headers) {
-    places.push_back(places.back() + header->json_size());
+  std::vector<char> text;
+  for (size_t i = 0; i < headers.size(); ++i) {
+    const size_t size = headers[i].header->json_size();
+    records.count(size);
+    if (size > text.size()) text.resize(size);
+    headers[i].header->write_json(text.data());
+    duckdb_unsafe_vector_assign_string_element_len(out, records.slots[i], text.data(),
+                                                   checked_length(size));
   }
-  records.count(places.back());
-  Buffer text = Buffer::allocate(places.back());
-  auto* const data = reinterpret_cast<char*>(text.data());
-  const size_t pieces = (headers.size() + rows_a_thread - 1) / rows_a_thread;
-  parallel_for(pieces, worker_count(records.settings.threads, pieces), [&](size_t piece) {
-    const size_t end = std::min(headers.size(), (piece + 1) * rows_a_thread);
-    for (size_t i = piece * rows_a_thread; i < end; ++i) {
-      headers[i].header->write_json(data + places[i]);
-    }
-  });
-  write_strings(out, data, places.back(), places.data(), headers.size(),
-                [&](size_t i) { return records.slots[i]; });
 }
 
 void write_tag(const Records& records, duckdb_vector out) {

@@ -82,7 +82,11 @@ void Header::restore(std::string_view errors) {
   const auto parse = [&](std::string_view text) {
     parsed += text.size();
     if (parsed > max_parsed_bytes) throw bad("its errors and their sequences are too large");
-    return json::parse(text);
+    try {
+      return json::parse(text);
+    } catch (const json::exception&) {  // a number beyond those of doubles
+      throw bad("its errors or their sequences cannot be read");
+    }
   };
   std::map<uint32_t, json> changed;
   for (const json& entry : parse(errors)) {
