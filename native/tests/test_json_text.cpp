@@ -24,11 +24,37 @@ TEST_CASE("json text comes as it stands") {
 }
 
 TEST_CASE("json text is refused where it is none") {
-  for (const char* text :
-       {"", " ", "{", "}", "[1", "[1,]", "{,}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "[1 2]",
-        "\"", "\"\\x\"", "\"\\u12g4\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"",
-        "\"a\nb\"", "01", "-", "+1", ".5", "1.", "1e", "NaN", "nul", "tru", "Infinity", "1 2",
-        "\"\xFF\""}) {
+  for (const char* text : {"",
+                           " ",
+                           "{",
+                           "}",
+                           "[1",
+                           "[1,]",
+                           "{,}",
+                           "{\"a\"}",
+                           "{\"a\":}",
+                           "{\"a\":1,}",
+                           "{a:1}",
+                           "[1 2]",
+                           "\"",
+                           "\"\\x\"",
+                           "\"\\u12g4\"",
+                           "\"\\ud800\"",
+                           "\"\\ud800\\u0041\"",
+                           "\"\\udc00\"",
+                           "\"a\nb\"",
+                           "01",
+                           "-",
+                           "+1",
+                           ".5",
+                           "1.",
+                           "1e",
+                           "NaN",
+                           "nul",
+                           "tru",
+                           "Infinity",
+                           "1 2",
+                           "\"\xFF\""}) {
     INFO(text);
     CHECK_THROWS_AS(value(text), iac::Error);
   }
