@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pydicom
 from iatro.iac.adapters import dicom as peer
@@ -55,6 +56,17 @@ def dataset(pack: Path, row: int) -> pydicom.Dataset:
     """What the peer's reader makes of a row."""
     raw = peer.DicomPatientReader(pack).read_dicom(row, verify=True)
     return pydicom.dcmread(pydicom.filebase.DicomBytesIO(raw))
+
+
+def pixel_arrays(pack: Path) -> list[np.ndarray | None]:
+    """By the peer's reader."""
+    reader = peer.DicomPatientReader(pack)
+    there = reader.instance_table["has_pixel_data"].to_pylist()
+    return [reader.read_pixel_array(row) if has else None for row, has in enumerate(there)]
+
+
+def column(con, pack: Path, what: str) -> list:
+    return [x for (x,) in con.sql(f"SELECT {what} FROM '{pack}' ORDER BY record.row").fetchall()]
 
 
 def header_of(pack: Path, row: int) -> dict[str, Any]:

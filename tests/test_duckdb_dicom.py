@@ -11,16 +11,13 @@ from dicom_packs import (
     PEER,
     SERIES,
     build,
-    dataset,
+    column,
     file_of,
+    pixel_arrays,
     replaced,
     rewritten,
-    with_delta,
-    with_template,
 )
-from iatro.iac.adapters.dicom import DicomPatientReader
 from packs import write_pack
-from pydicom.pixels import apply_modality_lut
 
 import iac_query as iac
 
@@ -34,21 +31,10 @@ def con():
         yield con
 
 
-def column(con, pack: Path, what: str) -> list:
-    return [x for (x,) in con.sql(f"SELECT {what} FROM '{pack}' ORDER BY record.row").fetchall()]
-
-
 def array_of(value: dict) -> np.ndarray:
     array = np.frombuffer(value["data"], value["dtype"])
     array = array.reshape(value["height"], value["width"], value["channels"])
     return array[:, :, 0] if value["channels"] == 1 else array
-
-
-def pixel_arrays(pack: Path) -> list[np.ndarray | None]:
-    """By the peer's reader."""
-    reader = DicomPatientReader(pack)
-    there = reader.instance_table["has_pixel_data"].to_pylist()
-    return [reader.read_pixel_array(row) if has else None for row, has in enumerate(there)]
 
 
 def assert_same(found: list, expected: list) -> None:
@@ -141,54 +127,6 @@ def test_signs_of_other_codecs_stand_in_the_bits_that_are_in_use(con, tmp_path: 
     assert_same([array_of(image)], [pixels])
 
 
-def test_hounsfield_units_are_pydicoms(con, packs: list[Path]):
-    for pack in packs:
-        for row, value in enumerate(column(con, pack, "iac_hu(record)")):
-            if value is None:
-                continue
-            pixels = pixel_arrays(pack)[row]
-            expected = apply_modality_lut(pixels, dataset(pack, row)).astype(np.float32)
-            found = np.array(value["data"], np.float32).reshape(expected.shape)
-            assert np.array_equal(found, expected)
-            shape = (value["height"], value["width"], value["channels"])
-            assert shape == (*expected.shape, 1)[:3]
-
-
-@pytest.mark.parametrize("depth", [8, 16])
-@pytest.mark.parametrize("vr", ["US", "OW"])
-def test_a_table_comes_before_rescaling(con, tmp_path: Path, depth: int, vr: str):
-    ds = pydicom.dcmread(file_of("CT_small.dcm"))
-    table = pydicom.Dataset()
-    low = int(ds.pixel_array.min()) + 20
-    entries = (np.arange(500) * 3 % (1 << depth)).astype(np.uint16)
-    table.add_new("LUTDescriptor", "SS", [500, low, depth])
-    data = entries.tobytes() if vr == "OW" else entries.tolist()
-    table.add_new("LUTData", vr, data)
-    ds.ModalityLUTSequence = [table]
-    ds.save_as(tmp_path / "a.dcm")
-    pack = build(tmp_path / "x.iac", tmp_path / "a.dcm")
-    ((value, *_),) = [(v,) for v in column(con, pack, "iac_hu(record).data")]
-    expected = apply_modality_lut(ds.pixel_array, ds)
-    assert np.array_equal(np.array(value, np.float32).reshape(128, 128), expected)
-
-
-def test_the_type_of_hounsfield_units(con):
-    (found,) = con.sql(f"SELECT typeof(iac_hu(record)) FROM '{SERIES}' LIMIT 1").fetchall()[0]
-    fields = "height INTEGER, width INTEGER, channels INTEGER, data FLOAT[]"
-    assert found.replace('"', "") == f"STRUCT({fields})"
-
-
-@pytest.mark.parametrize("rows", [1, 2048, 2049])
-def test_nulls_between_hounsfield_units(con, rows: int):
-    query = f"""
-        SELECT i, list_sum(iac_hu(r).data) FROM (
-            SELECT i, CASE WHEN i % 3 <> 1 THEN {{'pack': '{PEER}', 'row': i % 6}} END AS r
-            FROM range({rows}) t(i)) ORDER BY i"""
-    expected = column(con, PEER, "list_sum(iac_hu(record).data)")
-    for i, found in con.sql(query).fetchall():
-        assert found == (None if i % 3 == 1 else expected[i % 6])
-
-
 def test_the_patient_id_comes_from_the_headers(con):
     columns = con.sql(f"DESCRIBE FROM '{PEER}'").fetchall()
     names = [name for name, *_ in columns]
@@ -231,28 +169,3 @@ def test_packs_are_joined_by_the_patient_id(con, tmp_path: Path):
         SELECT patient_id, count(*) FROM iac_scan(['{PEER}', '{SERIES}', '{notes}'])
         GROUP BY ALL ORDER BY ALL""").fetchall()
     assert found == [("P-01", 19), ("SYNTH-1", 6), ("patient-000", 2)]
-
-
-def test_frames_have_the_header_of_their_instance(con, tmp_path: Path):
-    """Of an instance's frames, which are rows behind each other, the first has the delta."""
-    transformations = {"vr": "SQ", "Value": [rescaled(slope) for slope in (1, 10, 100)]}
-    empty = {"dataset": {}, "file_meta": {}}
-
-    def frames(table: pa.Table) -> pa.Table:
-        table = with_delta(0, {**empty, "dataset": {"52009230": transformations}})(table)
-        for row in (1, 2):
-            table = replaced("dicom_delta", row, None)(table)
-        return table.append_column("frame_index", pa.array([0, 1, 2, 0, 0, 0], pa.uint32()))
-
-    plain = with_template(PEER, tmp_path / "plain.iac", empty)
-    pack = rewritten(plain, tmp_path / "x.iac", index=frames, header={"dicom_schema_version": 2})
-    tags = column(con, pack, "iac_tags(record)")
-    assert tags[0] == tags[1] == tags[2] != tags[3]
-    values = column(con, pack, "iac_hu(record).data")
-    for found, pixels, slope in zip(values, pixel_arrays(PEER)[:3], (1, 10, 100), strict=False):
-        assert np.array_equal(found, pixels.reshape(-1) * np.float32(slope) + 5)
-
-
-def rescaled(slope: float) -> dict:
-    item = {"00281053": {"vr": "DS", "Value": [slope]}, "00281052": {"vr": "DS", "Value": [5]}}
-    return {"00289145": {"vr": "SQ", "Value": [item]}}

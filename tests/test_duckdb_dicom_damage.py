@@ -251,63 +251,6 @@ def test_an_element_that_is_none(con, tmp_path: Path, element: dict, reason: str
     assert f"{pack}: row 1: {reason}" in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "elements, reason",
-    [
-        ({"00281053": {"vr": "DS", "Value": ["one"]}}, "a value is no number"),
-        ({"00281053": {"vr": "DS", "Value": [1, 2]}}, "RescaleSlope is not one number"),
-        ({"00281052": {"vr": "DS", "Value": ["NaN"]}}, "RescaleIntercept is not one number"),
-        ({"00281052": {"vr": "DS"}}, "RescaleIntercept is not one number"),
-        *(
-            ({"00283000": {"vr": "SQ", "Value": [item]}}, reason)
-            for item, reason in [
-                ({}, "ModalityLUTSequence has no LUTDescriptor or LUTData"),
-                (
-                    {
-                        "00283002": {"vr": "US", "Value": [2, 0]},
-                        "00283006": {"vr": "US", "Value": [1, 2]},
-                    },
-                    "LUTDescriptor is not one of three numbers",
-                ),
-                (
-                    {
-                        "00283002": {"vr": "US", "Value": [0, 0, 16]},
-                        "00283006": {"vr": "US", "Value": [1, 2]},
-                    },
-                    "LUTData is too short",
-                ),
-                (
-                    {
-                        "00283002": {"vr": "US", "Value": [2, 0, 16]},
-                        "00283006": {"vr": "OW", "InlineBinary": "AAA="},
-                    },
-                    "LUTData is too short",
-                ),
-                (
-                    {
-                        "00283002": {"vr": "US", "Value": [2, 0, 16]},
-                        "00283006": {"vr": "US", "Value": [1, 1e9]},
-                    },
-                    "LUTData has a value of more than 16 bits",
-                ),
-                (
-                    {
-                        "00283002": {"vr": "US", "Value": [2, 0, 16]},
-                        "00283006": {"vr": "OW", "InlineBinary": "!!!!"},
-                    },
-                    "the bytes of a DICOM element are not base64",
-                ),
-            ]
-        ),
-    ],
-)
-def test_a_modality_lut_that_is_none(con, tmp_path: Path, elements: dict, reason: str):
-    pack = rewritten(PEER, tmp_path / "x.iac", index=with_delta(1, {**EMPTY, "dataset": elements}))
-    with pytest.raises(duckdb.Error) as raised:
-        con.sql(f"SELECT iac_hu(record) FROM '{pack}'").fetchall()
-    assert f"{pack}: row 1: {reason}" in str(raised.value)
-
-
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.text(),
