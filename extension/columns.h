@@ -1,5 +1,5 @@
-// The columns of one pack: those of the index table with those of the slide, or of the slide table
-// alone.
+// The columns of one pack: those of the index table with those of the slide and what DICOM headers
+// tell, or of the slide table alone.
 #pragma once
 
 #include <iac/pack.h>
@@ -15,7 +15,11 @@ namespace iac::duckdb {
 constexpr const char* record_name = "record";  // the reference's, whatever the tables hold
 
 struct PackColumn {
-  enum class Source { index, slides };
+  enum class Source {
+    index,
+    slides,
+    patient_id,  // of DICOM headers, where neither table has it
+  };
   Source source;
   size_t position = 0;  // in its table
   std::string name;     // unlike any other, and unlike record_name
