@@ -98,9 +98,25 @@ def build_pack_data_segment(
 
     Errors as :func:`build_pack`.
     """
+    build_data_segment_from_chunks(
+        output_path, header_json, slide_table, index_table, [data], overwrite=overwrite
+    )
+
+
+def build_data_segment_from_chunks(
+    output_path: PathLike,
+    header_json: Mapping[str, Any],
+    slide_table: pa.Table,
+    index_table: pa.Table,
+    chunks: Iterable[Any],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """:func:`build_pack_data_segment` from pieces, which go to disk as they come."""
 
     def fill(writer: _native.Writer) -> None:
-        writer.append_data(data)
+        for chunk in chunks:
+            writer.append_data(chunk)
 
     _write(output_path, header_json, slide_table, index_table, fill, overwrite)
 
