@@ -18,7 +18,7 @@ from pydicom.encaps import encapsulate, generate_frames
 from pydicom.pixels import get_decoder
 from pydicom.pixels.decoders.base import Decoder
 from pydicom.tag import BaseTag
-from pydicom.uid import UID
+from pydicom.uid import UID, ExplicitVRBigEndian
 
 from . import plugin, schema
 from .model import PIXEL_ELEMENTS
@@ -51,7 +51,6 @@ class ImagePixel:
     high_bit: int
     pixel_representation: int
     pixel_keyword: str = "PixelData"
-    pixel_vr: str = "OW"
 
     @classmethod
     def of(cls, ds: Dataset) -> ImagePixel:
@@ -70,7 +69,6 @@ class ImagePixel:
             int(ds.get("HighBit", bits - 1)),
             int(ds.get("PixelRepresentation", 0)),
             keyword,
-            ds[keyword].VR,
         )
 
     @property
@@ -98,7 +96,6 @@ class ImagePixel:
             "bits_stored": self.bits_stored,
             "number_of_frames": 1,
             "pixel_keyword": self.pixel_keyword,
-            "pixel_vr": self.pixel_vr,
         }
         if not floats:
             options["pixel_representation"] = self.pixel_representation
@@ -112,10 +109,9 @@ def number_of_frames(ds: Dataset) -> int:
     return int(ds.get("NumberOfFrames", 1) or 1)
 
 
-def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes]:
-    """Each frame's bytes as they stand in the dataset; fragments of a frame are joined.
-
-    Raises ValueError where frames cannot be told apart.
+def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
+    """Each frame's bytes as they stand in the dataset, fragments of a frame joined; None where
+    frames share bytes. Raises ValueError where there are fewer or more than the dataset says.
     """
     count = number_of_frames(ds)
     value = ds[pixel_element(ds)].value
@@ -131,8 +127,10 @@ def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes]:
     if pixel.photometric_interpretation == "YBR_FULL_422":
         samples = samples // 3 * 2  # PS3.3 C.7.6.3.1.2
     bits = samples * pixel.bits_allocated
-    if bits % 8 and count > 1:
-        raise ValueError("frames of 1 bit share bytes and cannot be kept as they are")
+    # Bits are packed without regard to frames, and bytes may be swapped in pairs: PS3.5 8.1.1, 7.3.
+    swapped = pixel.transfer_syntax == ExplicitVRBigEndian and pixel.bits_allocated == 8
+    if swapped or (bits % 8 and count > 1):
+        return None
     size = (bits + 7) // 8
     return [value[size * i : size * (i + 1)] for i in range(count)]
 

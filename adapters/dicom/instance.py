@@ -147,12 +147,16 @@ def frames_as_pixels(ds: Dataset, instance: Instance) -> Iterator[Frame]:
 
 
 def frames_as_they_are(ds: Dataset, data: bytes, instance: Instance) -> Iterator[Frame]:
-    """Each frame's bytes; the instance gets what else the file consists of."""
+    """Each frame's bytes; the instance gets what else the file consists of.
+
+    Where frames share bytes it gets the whole file, and frames are kept as their pixels.
+    """
     pixel = instance.pixel
-    if pixel is None:
+    encoded = None if pixel is None else frames.encoded_frames(ds, pixel)
+    if pixel is None or encoded is None:
         instance.header = _encoded(exact.whole(data))
+        yield from frames_as_pixels(ds, instance)
         return
-    encoded = frames.encoded_frames(ds, pixel)
     encapsulated = pixel.transfer_syntax.is_encapsulated
     instance.header = _encoded(exact.cut(data, ds, encoded, encapsulated=encapsulated))
     for frame, array in zip(encoded, frames.decoded_frames(ds, pixel), strict=True):

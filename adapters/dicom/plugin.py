@@ -92,10 +92,13 @@ def _gives_rgb(codec_id: int | None, syntax: UID, interpretation: str) -> bool:
 
 
 def _has_adobe_marker(frame: bytes) -> bool:
-    """Whether a JPEG stream has an APP14 segment of Adobe's: ITU-T T.872 6.5.3."""
+    """Whether a JPEG stream has Adobe's APP14 segment, which says what was transformed: ITU-T
+    T.872 6.5.3.
+    """
     at = 2
     while at + 4 <= len(frame) and frame[at] == 0xFF and frame[at + 1] != 0xDA:
+        (length,) = struct.unpack_from(">H", frame, at + 2)
         if frame[at + 1] == 0xEE and frame[at + 4 : at + 9] == b"Adobe":
-            return True
-        at += 2 + struct.unpack_from(">H", frame, at + 2)[0]
+            return length >= 14
+        at += 2 + length
     return False

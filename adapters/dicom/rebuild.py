@@ -21,6 +21,9 @@ def original_header(header: bytes) -> Dataset | None:
     bytes no new file can hold.
     """
     ds = dcmread(io.BytesIO(exact.without_pixels(header)), stop_before_pixels=True)
+    if any(ds.get_item(tag).VR is None for tag in ds.keys()):  # noqa: SIM118, keys stay raw
+        for _ in ds.iterall():  # each gets the dictionary's VR, and keeps its text
+            pass
     return ds if ds.original_encoding[1] else None
 
 
@@ -49,7 +52,10 @@ def file_of(ds: Dataset) -> bytes:
     syntax = frames.known(ds.file_meta.get("TransferSyntaxUID") or ExplicitVRLittleEndian)
     if syntax == ExplicitVRBigEndian:
         syntax = ExplicitVRLittleEndian  # what models hold is little-endian
-    ds.file_meta.TransferSyntaxUID = syntax
+    meta = ds.file_meta
+    meta.TransferSyntaxUID = syntax
+    meta.setdefault("FileMetaInformationGroupLength", 0)  # PS3.10 7.1; pydicom counts
+    meta.setdefault("FileMetaInformationVersion", b"\0\1")
     out = io.BytesIO()
     # Forced, since pydicom's dictionary has no JPEG XL.
     encoding = {"implicit_vr": syntax.is_implicit_VR, "little_endian": True}
