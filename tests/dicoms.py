@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pydicom
+from iac_query.adapters import dicom
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.uid import UID, ExplicitVRLittleEndian, ImplicitVRLittleEndian
-
-from iac_query.adapters import dicom
 
 ROOT = "1.2.826.0.1.3680043.8.498"
 BUNDLED = Path(pydicom.__file__).parent / "data"
@@ -49,8 +48,10 @@ def slice_of(number: int = 0, *, series: int = 1, pixels: Any = None, **elements
     ds.SliceThickness = "2.50"
     ds.RescaleSlope, ds.RescaleIntercept = "2", "-1000"
     set_pixels(ds, array)
-    for keyword, value in elements.items():
-        setattr(ds, keyword, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # values may be wrong on purpose
+        for keyword, value in elements.items():
+            setattr(ds, keyword, value)
     ds.file_meta.MediaStorageSOPClassUID = ds.SOPClassUID
     ds.file_meta.MediaStorageSOPInstanceUID = ds.SOPInstanceUID
     return ds

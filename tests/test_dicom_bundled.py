@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from dicoms import BUNDLED, JPEG_XL, build, pack_of, read
-from pydicom.uid import JPEGTransferSyntaxes
-
 from iac_query.adapters import dicom
+from pydicom.uid import JPEGTransferSyntaxes
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
 

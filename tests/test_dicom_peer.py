@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from dicoms import BUNDLED, build, file_of, pack_of, pixels_of, read, slice_of
+from iac_query.adapters import dicom
 from iatro.iac.adapters import dicom as peer
 from iatro.iac.adapters.validate import validate_package
 from packs import DATA, assert_same_table
 from pydicom.dataset import Dataset
 
 from iac_query import Codec
-from iac_query.adapters import dicom
 
 GOLDEN = json.loads((DATA / "dicom_patient.json").read_text(encoding="utf-8"))
 #: What depends on the encoders, and what only we have.
@@ -25,7 +25,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
 
 def odd_slice(number: int) -> Dataset:
     """A slice with something of all that a header can hold."""
-    ds = slice_of(number, series=3, PatientName="Ünlü^Ä=山田^太郎", SpecificCharacterSet="ISO_IR 192")
+    ds = slice_of(
+        number, series=3, PatientName="Ünlü^Ä=山田^太郎", SpecificCharacterSet="ISO_IR 192"
+    )
     ds.add_new(0x00090010, "LO", "ACME")
     ds.add_new(0x00091001, "UN", b"\x01\x02\xff\x00")
     ds.add_new(0x00091002, "FD", [float("nan"), float("inf"), -float("inf"), 1.5])
@@ -140,7 +142,8 @@ def test_what_is_beyond_its_limits_the_peer_refuses(tmp_path, change, options):
 
 
 @pytest.mark.parametrize(
-    "name", ["MR_small_bigendian", "rtdose", "liver_1frame", "examples_ybr_color", "SC_rgb_rle_2frame"]
+    "name",
+    ["MR_small_bigendian", "rtdose", "liver_1frame", "examples_ybr_color", "SC_rgb_rle_2frame"],
 )
 def test_bundled_files_beyond_its_limits(tmp_path, name):
     result = build(tmp_path / "x.iac", BUNDLED / "test_files" / f"{name}.dcm", strict=True)

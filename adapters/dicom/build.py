@@ -321,13 +321,14 @@ class _Build:
         instances = list(self.instances.values())
         templates = [one.encoded_template() for one in series]
         version = self._version(instances)
-        offsets = _offsets(instances, sum(map(len, templates)))
+        metadata_length = sum(map(len, templates))
+        _lay_out(instances, metadata_length)
         frames = [frame for instance in instances for frame in instance.frames]
         build_data_segment_from_chunks(
             output_path,
-            self._header(version, sum(map(len, templates)), {f.codec_id for f in frames}),
+            self._header(version, metadata_length, {frame.codec_id for frame in frames}),
             series_table(series, templates),
-            instance_table(series, offsets, self.columns, version=version, exact=self.exact),
+            instance_table(series, self.columns, version=version, exact=self.exact),
             itertools.chain(templates, map(self._spooled, frames)),
             overwrite=overwrite,
         )
@@ -378,22 +379,20 @@ class _Build:
         }
 
     def _spooled(self, frame: StoredFrame) -> bytes:
-        self.spool.seek(frame.offset)
+        self.spool.seek(frame.spooled)
         payload = self.spool.read(frame.length)
         if len(payload) != frame.length:
             raise OSError("the temporary file of frames was truncated meanwhile")
         return payload
 
 
-def _offsets(instances: list[Instance], start: int) -> dict[int, int]:
-    """Where frames will lie in the data, by id, and instances that have none."""
-    offsets = {}
+def _lay_out(instances: list[Instance], start: int) -> None:
+    """Says where frames will lie in the data, one behind the other from ``start`` on."""
     for instance in instances:
-        offsets[id(instance)] = start
+        instance.offset = start
         for frame in instance.frames:
-            offsets[id(frame)] = start
+            frame.offset = start
             start += frame.length
-    return offsets
 
 
 def _blocks(frames: Iterable[Frame]) -> Iterator[list[Frame]]:

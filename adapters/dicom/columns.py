@@ -66,19 +66,18 @@ def tag_table(columns: Sequence[TagColumn], rows: Sequence[Sequence[Any]]) -> li
 
 def _tag_column(name: str) -> TagColumn:
     number = tag_for_keyword(name)
-    if number is None:
-        try:
-            number = int(name, 16) if len(name) == 8 else None
-            vr = dictionary_VR(number) if number is not None else None
-        except (KeyError, ValueError):
-            number = None
-    if number is None:
-        raise ValueError(f"tags: {name!r} is neither a keyword of the DICOM dictionary nor a tag")
-    vr = dictionary_VR(number)
+    try:
+        number = int(name, 16) if number is None and len(name) == 8 else number
+        vr, several = dictionary_VR(number), dictionary_VM(number) not in ("1", "0-1")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"tags: {name!r} is neither a keyword nor a tag of the DICOM dictionary"
+        ) from error
+    vr = vr.split(" ")[0]  # "US or SS"
     if vr in _NOT_COLUMNS:
         raise ValueError(f"tags: {name!r} is of VR {vr}, which makes no column")
-    kind = _TYPES.get(vr.split(" ")[0], pa.string())
-    kind = kind if dictionary_VM(number) in ("1", "0-1") else pa.list_(kind)
+    kind = _TYPES.get(vr, pa.string())
+    kind = pa.list_(kind) if several else kind
     return TagColumn(f"{number:08X}", pa.field(keyword_for_tag(number) or name, kind))
 
 

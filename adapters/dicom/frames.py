@@ -142,8 +142,14 @@ def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]
     YBR_FULL_422 as RGB. Raises what pydicom raises for pixels that cannot be decoded.
     """
     count = number_of_frames(ds)
+    decoder = _decoder(pixel.transfer_syntax)
+    if pixel.bits_allocated == 1 and not pixel.transfer_syntax.is_encapsulated:
+        # Frame by frame pydicom fails where frames share bytes.
+        together = decoder.as_array(ds)[0].reshape(count, *pixel.shape())
+        yield from (_checked(array, pixel) for array in together)
+        return
     found = 0
-    for array, _ in _decoder(pixel.transfer_syntax).iter_array(ds):
+    for array, _ in decoder.iter_array(ds):
         if found == count:
             break
         found += 1

@@ -29,12 +29,13 @@ class Frame:
 
 @dataclass
 class StoredFrame:
-    """Where an encoded frame lies in the spool."""
+    """An encoded frame: where it lies in the spool, and where it will in the data."""
 
     codec_id: int
-    offset: int
+    spooled: int
     length: int
     crc32: int
+    offset: int = 0
 
 
 @dataclass
@@ -55,6 +56,7 @@ class Instance:
     model: bytes
     tags: list[Any]
     header: bytes = b""
+    offset: int = 0  # of its frames in the data
     frames: list[StoredFrame] = field(default_factory=list)
 
     @property

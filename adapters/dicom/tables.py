@@ -59,7 +59,6 @@ def series_table(series: Sequence[Series], templates: Sequence[bytes]) -> pa.Tab
 
 def instance_table(
     series: Sequence[Series],
-    offsets: dict[int, int],
     columns: Sequence[TagColumn],
     *,
     version: int,
@@ -77,7 +76,7 @@ def instance_table(
     for number, one in enumerate(series):
         for instance in sorted(one.instances, key=lambda each: each.order):
             delta = one.encoded_delta(instance)
-            for row in _frame_rows(instance, offsets):
+            for row in _frame_rows(instance):
                 first = row["frame_index"] == 0
                 row["series_idx"] = number
                 row["dicom_delta"] = delta if first else b""
@@ -93,7 +92,7 @@ def instance_table(
     return table
 
 
-def _frame_rows(instance: Instance, offsets: dict[int, int]) -> list[dict[str, Any]]:
+def _frame_rows(instance: Instance) -> list[dict[str, Any]]:
     pixel = instance.pixel
     common: dict[str, Any] = {
         "sop_instance_uid": instance.sop_instance_uid,
@@ -114,13 +113,13 @@ def _frame_rows(instance: Instance, offsets: dict[int, int]) -> list[dict[str, A
     }
     if pixel is None:
         empty = {"frame_index": 0, "codec_id": schema.PIXELS_JXL, "length": 0, "crc32": 0}
-        return [{**common, **empty, "offset": offsets[id(instance)]}]
+        return [{**common, **empty, "offset": instance.offset}]
     return [
         {
             **common,
             "frame_index": index,
             "codec_id": frame.codec_id,
-            "offset": offsets[id(frame)],
+            "offset": frame.offset,
             "length": frame.length,
             "crc32": frame.crc32,
         }
