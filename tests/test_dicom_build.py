@@ -82,14 +82,14 @@ def test_copies_are_kept_once_and_conflicts_name_both(tmp_path):
 def test_one_patient_or_many(tmp_path):
     files = [
         slice_of(0),
-        slice_of(1, PatientID=" p-１", SpecificCharacterSet="ISO_IR 192"),
+        slice_of(1, PatientID=" p-\N{FULLWIDTH DIGIT ONE}", SpecificCharacterSet="ISO_IR 192"),
         slice_of(2, PatientID=""),
     ]
     pack = pack_of(tmp_path / "x.iac", *files)
     assert pack.series_table["patient_id"].to_pylist() == ["P-1"]
     assert pack.header["errors"] == [{"code": "patient_id_normalized", "count": 1}]
     other = slice_of(3, series=2, PatientID="P-2")
-    with pytest.raises(dicom.DicomConflictError, match="input 0 and input 3 .*patients='many'"):
+    with pytest.raises(dicom.DicomConflictError, match=r"input 0 and input 3 .*patients='many'"):
         build(tmp_path / "y.iac", *files, other)
     pack = pack_of(tmp_path / "x.iac", *files, other, patients="many")
     assert pack.series_table["patient_id"].to_pylist() == ["P-1", "P-2"]

@@ -167,7 +167,7 @@ def test_damaged_headers(pack, tmp_path):
 
 
 def test_other_packs(tmp_path, pack):
-    with pytest.raises(iac.PackError, match="no pack of DICOM|not a pack of DICOM"):
+    with pytest.raises(iac.PackError, match="is not a pack of DICOM instances"):
         dicom.DicomPatientReader(write_pack(tmp_path / "y.iac", [b"x"]))
     with pytest.raises(iac.PackNotFoundError):
         dicom.DicomPatientReader(tmp_path / "missing.iac")
@@ -246,7 +246,7 @@ def test_headers_in_odd_character_sets(tmp_path):
     paths = sorted((BUNDLED / "charset_files").glob("*.dcm"))
     for path in paths:
         written = pack_of(tmp_path / "x.iac", path).read_dicom(0)
-        assert str(read(written).PatientName) == str(read(path).PatientName), path.name
+        assert read(written).get("PatientName") == read(path).get("PatientName"), path.name
     unknown = slice_of(0, SpecificCharacterSet="ISO_IR 9999")
     pack = pack_of(tmp_path / "x.iac", unknown, storage="original")
     assert pack.read_dicom(0) == file_of(unknown)
@@ -282,6 +282,7 @@ def test_readers_travel(pack):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("pack", ["jxl"], indirect=True)
 def test_readers_work_in_other_processes(pack, method):
     pack.read_tensor(range(COUNT))
     context = multiprocessing.get_context(method)

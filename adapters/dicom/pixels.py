@@ -109,15 +109,16 @@ class PixelRows:
         checked_report(report)
         numbers = row_array(rows, len(self._pack))
         raises = on_error == "raise"
-        if raises:
-            self._require_pixels(numbers)
+        without = self._without_pixels(numbers)
+        if raises and without:
+            raise next(iter(without.values()))
         options = read_options(True, workers, verify, "raise" if raises else "null")
         batch = self._pack.reader.native.read(numbers, *options)
-        if not batch.failures and len(numbers):
+        if not batch.failures and not without and len(numbers):
             stacked = self._stacked(numbers, batch)
             if stacked is not None:
                 return stacked
-        failures = dict(batch.failures)
+        failures = {**dict(batch.failures), **without}
         arrays: list[Array | None] = []
         decoded = _Decoded(batch)
         with quiet():
@@ -137,10 +138,15 @@ class PixelRows:
             return [array for array in arrays if array is not None]
         return arrays
 
-    def _require_pixels(self, rows: npt.NDArray[np.int64]) -> None:
-        inside = rows[(rows >= 0) & (rows < len(self._pack))]
-        for row in inside[~self.column("has_pixel_data")[inside].astype(bool)][:1].tolist():
-            raise self._error(CodecError, row, "its instance has no pixels")
+    def _without_pixels(self, rows: npt.NDArray[np.int64]) -> dict[int, PackError]:
+        """The errors of rows, by position, whose instance has no pixels."""
+        inside = (rows >= 0) & (rows < len(self._pack))
+        here = self.column("has_pixel_data").astype(bool)
+        positions = np.flatnonzero(inside)[~here[rows[inside]]]
+        return {
+            position: self._error(CodecError, int(rows[position]), "its instance has no pixels")
+            for position in positions.tolist()
+        }
 
     def _stacked(self, rows: npt.NDArray[np.int64], batch: _native.Batch) -> Array | None:
         """All rows as one array over the batch's memory, where they are alike in all that counts
@@ -165,17 +171,19 @@ class PixelRows:
         size = decoded.itemsize * int(np.prod(shape, dtype=np.int64))
         if (np.diff(np.frombuffer(batch.offsets, np.uint64)) != size).any():
             return None
-        if decoded.itemsize > dtype.itemsize:
+        as_pixels = (codecs <= schema.PIXELS_ZSTD).all()
+        fits = (
+            decoded.itemsize == dtype.itemsize if as_pixels else decoded.itemsize <= dtype.itemsize
+        )
+        if not fits:
             return None
         array = np.frombuffer(batch.take_data(), decoded).reshape(len(rows), *shape)
-        if (codecs <= schema.PIXELS_ZSTD).all() and decoded.itemsize == dtype.itemsize:
+        if as_pixels:
             return array.view(dtype)
         return frames.pixels_of(array, dtype, self.at("bits_stored", first))
 
     def _single(self, row: int, data: Array, image: Array | None) -> Array:
         """One row's array from what the core made of its payload."""
-        if not self.at("has_pixel_data", row):
-            raise self._error(CodecError, row, "its instance has no pixels")
         codec_id, shape, dtype = self.at("codec_id", row), self.shape(row), self.dtype(row)
         try:
             if codec_id in schema.NEED_PYDICOM:
