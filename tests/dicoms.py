@@ -12,7 +12,7 @@ import pydicom
 from iac_query.adapters import dicom
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.encaps import encapsulate
-from pydicom.uid import UID, ExplicitVRLittleEndian, ImplicitVRLittleEndian
+from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
 ROOT = "1.2.826.0.1.3680043.8.498"
 BUNDLED = Path(pydicom.__file__).parent / "data"
@@ -87,13 +87,13 @@ def file_of(ds: Dataset) -> bytes:
     """The file of a dataset."""
     out = io.BytesIO()
     syntax = ds.file_meta.TransferSyntaxUID
-    pydicom.dcmwrite(
-        out,
-        ds,
-        implicit_vr=syntax == ImplicitVRLittleEndian,
-        little_endian=syntax != "1.2.840.10008.1.2.2",
-        force_encoding=True,
-    )
+    encoding = {
+        "implicit_vr": syntax == ImplicitVRLittleEndian,
+        "little_endian": syntax != ExplicitVRBigEndian,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pydicom.dcmwrite(out, ds, **encoding, force_encoding=True)
     return out.getvalue()
 
 

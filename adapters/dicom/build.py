@@ -40,7 +40,7 @@ Patients = Literal["one", "many"]
 
 #: Frames encoded at a time: so many, or so many bytes of them.
 _BLOCK_FRAMES = 64
-_BLOCK_BYTES = 32 << 20
+_BLOCK_BYTES = 16 << 20
 
 
 class DicomConflictError(ValueError):
