@@ -154,8 +154,7 @@ def build_dicom_patient_package_from_files(
             many=patients == "many",
             strict=strict,
         )
-        files = list(dicom_files)
-        with quiet(), tqdm(files, disable=not show_progress, unit="file") as sources:
+        with quiet(), tqdm(dicom_files, disable=not show_progress, unit="file") as sources:
             build.take(sources)
         return build.write(output_path, overwrite)
 

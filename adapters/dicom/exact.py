@@ -21,14 +21,18 @@ Span = tuple[int, int]
 def cut(data: bytes, ds: Dataset, frames: Sequence[bytes], *, encapsulated: bool) -> bytes:
     """What is left of a file when the frames are taken out."""
     spans = _frame_spans(data, ds, sum(map(len, frames)), encapsulated)
-    kept, splices, at = [], [], 0
+    kept, splices, at, position = [], [], 0, 0
     for start, length in spans:
         kept.append(data[at:start])
-        splices.append((sum(map(len, kept)), length))
+        position += len(kept[-1])
+        splices.append((position, length))
         at = start + length
     kept.append(data[at:])
     header = _joined(splices, b"".join(kept))
-    return header if restore(header, frames) == data else whole(data)
+    try:
+        return header if restore(header, frames) == data else whole(data)
+    except ValueError:  # fragments that are longer than the frames
+        return whole(data)
 
 
 def whole(data: bytes) -> bytes:
@@ -37,11 +41,13 @@ def whole(data: bytes) -> bytes:
 
 
 def restore(header: bytes, frames: Sequence[bytes]) -> bytes:
-    """The file."""
+    """The file. Raises ValueError where the header was not made by :func:`cut`."""
     splices, kept = _parted(header)
     pixels = memoryview(b"".join(frames))
     pieces, at, used = [], 0, 0
     for position, length in splices:
+        if position < at or length > len(pixels) - used:
+            raise ValueError("its dicom_header is damaged")
         pieces += [kept[at:position], pixels[used : used + length]]
         at, used = position, used + length
     return b"".join([*pieces, kept[at:]])
@@ -59,9 +65,11 @@ def _joined(splices: Sequence[Span], kept: bytes) -> bytes:
 
 
 def _parted(header: bytes) -> tuple[list[Span], memoryview]:
-    (count,) = struct.unpack_from("<I", header)
-    table = memoryview(header)[4 : 4 + 16 * count]
-    return list(struct.iter_unpack("<QQ", table)), memoryview(header)[4 + 16 * count :]
+    count = struct.unpack_from("<I", header)[0] if len(header) >= 4 else 1
+    if 4 + 16 * count > len(header):
+        raise ValueError("its dicom_header is damaged")
+    view = memoryview(header)[4:]
+    return list(struct.iter_unpack("<QQ", view[: 16 * count])), view[16 * count :]
 
 
 def _frame_spans(data: bytes, ds: Dataset, size: int, encapsulated: bool) -> list[Span]:

@@ -54,9 +54,15 @@ class ImagePixel:
 
     @classmethod
     def of(cls, ds: Dataset) -> ImagePixel:
-        """That of a dataset with pixels. Raises AttributeError naming what is missing."""
+        """That of a dataset with pixels. Raises what pydicom raises where something is missing,
+        ValueError for a frame without pixels.
+        """
         keyword = _KEYWORDS.get(pixel_element(ds), "PixelData")
         bits = int(ds.BitsAllocated)
+        if min(ds.Rows, ds.Columns, ds.SamplesPerPixel, bits) < 1:
+            raise ValueError("its frames have no pixels")
+        if not ds[keyword].value:
+            raise ValueError("its pixels are empty")
         return cls(
             known(ds.file_meta.TransferSyntaxUID),
             int(ds.Rows),
@@ -105,8 +111,11 @@ class ImagePixel:
 
 
 def number_of_frames(ds: Dataset) -> int:
-    """Number of Frames (0028,0008), 1 where it is absent. Raises ValueError for no number."""
-    return int(ds.get("NumberOfFrames", 1) or 1)
+    """Number of Frames (0028,0008), 1 where it is absent. Raises ValueError below that."""
+    count = int(ds.get("NumberOfFrames", 1) or 1)
+    if count < 1:
+        raise ValueError(f"Number of Frames is {count}")
+    return count
 
 
 def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
@@ -132,6 +141,8 @@ def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
     if swapped or (bits % 8 and count > 1):
         return None
     size = (bits + 7) // 8
+    if size * count > len(value):
+        raise ValueError(f"holds {len(value)} bytes of pixels, {count} frames are {size * count}")
     return [value[size * i : size * (i + 1)] for i in range(count)]
 
 

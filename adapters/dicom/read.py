@@ -245,21 +245,23 @@ class DicomPatientReader:
                 "exact=True or storage='original'"
             )
         first = self._headers.first_row(number)
-        count = self._pixels.at("number_of_frames", number)
-        rows = range(first, first + count) if self._has_pixels(number) else range(0)
-        if header is not None and self.header.get("storage") == "original":
-            return exact_files.restore(header, self._frames(rows, verify))
-        if header is not None and not rows:
-            return exact_files.restore(header, [])
-        with quiet():
-            ds = rebuild.original_header(header) if exact else None
-            ds = dataset_of(self._headers.model(number, verify)) if ds is None else ds
-            if rows:
-                pixel = self._pixels.pixel(number)
-                jxl = self._pixels.at("codec_id", number) == schema.PIXELS_JXL
-                give = rebuild.with_jxl if jxl else rebuild.with_values
-                give(ds, pixel, self._frames(rows, verify))
-            return rebuild.file_of(ds)
+        count = self._pixels.at("number_of_frames", number) if self._has_pixels(number) else 0
+        frames = self._frames(range(first, first + count), verify)
+        try:
+            with quiet():
+                if header and (not frames or self.header.get("storage") == "original"):
+                    return exact_files.restore(header, frames)
+                ds = rebuild.original_header(header) if exact else None
+                ds = dataset_of(self._headers.model(number, verify)) if ds is None else ds
+                if frames:
+                    jxl = self._pixels.at("codec_id", number) == schema.PIXELS_JXL
+                    give = rebuild.with_jxl if jxl else rebuild.with_values
+                    give(ds, self._pixels.pixel(number), frames)
+                return rebuild.file_of(ds)
+        except (PackError, MemoryError):
+            raise
+        except Exception as error:  # pydicom has one of every kind for broken headers
+            raise self._error(number, f"its file cannot be put together: {error}") from error
 
     def write_dicom(
         self,

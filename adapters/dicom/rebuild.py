@@ -49,10 +49,11 @@ def with_values(ds: Dataset, pixel: ImagePixel, values: Sequence[bytes]) -> None
 
 def file_of(ds: Dataset) -> bytes:
     """The file of a dataset, in the transfer syntax that it names where that can be."""
-    syntax = frames.known(ds.file_meta.get("TransferSyntaxUID") or ExplicitVRLittleEndian)
-    if syntax == ExplicitVRBigEndian:
-        syntax = ExplicitVRLittleEndian  # what models hold is little-endian
     meta = ds.file_meta
+    named = meta.get("TransferSyntaxUID")
+    syntax = frames.known(named if isinstance(named, str) else "")
+    if not syntax.is_transfer_syntax or syntax == ExplicitVRBigEndian:
+        syntax = ExplicitVRLittleEndian  # what models hold is little-endian
     meta.TransferSyntaxUID = syntax
     meta.setdefault("FileMetaInformationGroupLength", 0)  # PS3.10 7.1; pydicom counts
     meta.setdefault("FileMetaInformationVersion", b"\0\1")
