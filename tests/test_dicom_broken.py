@@ -5,7 +5,7 @@ import random
 import struct
 import weakref
 
-import iac_query.adapters.dicom.build as build_module
+import iac_query.adapters.dicom.spool as spool_module
 import numpy as np
 import pytest
 from dicoms import BUNDLED, build, encapsulated, file_of, pack_of, pixels_of, slice_of
@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from iac_query.adapters import dicom
 from iac_query.adapters.dicom import exact
+from iac_query.adapters.dicom.instance import read_dataset
 from iac_query.adapters.dicom.template import Template, merged
 from pydicom.dataset import Dataset
 
@@ -124,7 +125,7 @@ class Stream(io.BytesIO):
 
 
 def test_memory_holds_a_block_and_not_the_patient(tmp_path, monkeypatch):
-    monkeypatch.setattr(build_module, "_BLOCK_FRAMES", 4)
+    monkeypatch.setattr(spool_module, "_BLOCK_FRAMES", 4)
     alive: weakref.WeakSet = weakref.WeakSet()
     most = 0
 
@@ -183,7 +184,7 @@ def test_files_are_put_together_again(frames, native):
     else:
         ds = encapsulated(ds, "1.2.840.10008.1.2.4.80", frames)
     file = file_of(ds)
-    source = build_module.read_dataset(file)
+    source = read_dataset(file)
     header = exact.cut(file, source, frames, encapsulated=not native)
     assert exact.restore(header, frames) == file
     sizes = sum(map(len, frames))

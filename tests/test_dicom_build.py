@@ -4,7 +4,7 @@ import io
 import os
 import threading
 
-import iac_query.adapters.dicom.build as build_module
+import iac_query.adapters.dicom.spool as spool_module
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -131,7 +131,7 @@ def test_unreadable_files_are_left_out_or_stop(tmp_path):
 
 def test_a_file_that_breaks_in_the_middle_leaves_nothing_behind(tmp_path, monkeypatch):
     """Frames that went to disk before the broken one are not in the pack."""
-    monkeypatch.setattr(build_module, "_BLOCK_FRAMES", 1)
+    monkeypatch.setattr(spool_module, "_BLOCK_FRAMES", 1)
     arrays = [pixels_of(i, (64, 64), "uint16") for i in range(4)]
     frames = [Codec.create("jpegls").encode(array) for array in arrays]
     from dicoms import encapsulated
@@ -152,7 +152,7 @@ def test_workers_and_blocks_change_no_byte(tmp_path, monkeypatch):
     build(tmp_path / "one.iac", *files, workers=1)
     before = threading.active_count()
     for frames in (1, 3):
-        monkeypatch.setattr(build_module, "_BLOCK_FRAMES", frames)
+        monkeypatch.setattr(spool_module, "_BLOCK_FRAMES", frames)
         build(tmp_path / "x.iac", *files, workers=3, verify=True)
         assert (tmp_path / "x.iac").read_bytes() == (tmp_path / "one.iac").read_bytes()
     assert threading.active_count() == before

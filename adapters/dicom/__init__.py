@@ -12,11 +12,10 @@ except ImportError as error:
 
 from .build import (
     DicomBuild,
-    DicomConflictError,
-    FileFailure,
     build_dicom_patient_package,
     build_dicom_patient_package_from_files,
 )
+from .intake import DicomConflictError, FileFailure
 from .read import DicomPatientReader
 from .schema import PAYLOAD_TYPE
 from .sources import DicomInput
