@@ -169,7 +169,7 @@ def test_columns_of_tags_and_patients_do_not_keep_the_peer_away(tmp_path):
 
 def test_the_pack_of_the_vectors():
     pack = dicom.DicomPatientReader(DATA / "dicom_patient.iac")
-    templates = [pack._headers._template(i, True) for i in range(len(pack.series_table))]
+    templates = [pack._headers.template(i, True) for i in range(len(pack.series_table))]
     assert templates == [entry.get("template", entry) for entry in GOLDEN["templates"]]
     assert len(GOLDEN["instances"]) == len(pack)
     for entry in GOLDEN["instances"]:

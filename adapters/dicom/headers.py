@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import zlib
 from typing import Any
@@ -17,6 +16,8 @@ from .template import merged
 
 Json = dict[str, Any]
 
+_KEPT_TEMPLATES = 256
+
 
 class Headers:
     """The headers of a pack's instances."""
@@ -24,7 +25,8 @@ class Headers:
     def __init__(self, pack: VariableRecordPack, rows: PixelRows) -> None:
         self._pack = pack
         self._rows = rows
-        self._template = functools.lru_cache(maxsize=256)(self._read_template)
+        self._templates: dict[tuple[int, bool], Json] = {}
+        self._columns: dict[str, pa.ChunkedArray | None] = {}
 
     def model(self, row: int, verify: bool) -> Json:
         """The model of a row's instance. What is in it belongs to a cache: not to be changed."""
@@ -32,7 +34,7 @@ class Headers:
         stored = self._stored("dicom_delta", first, verify)
         if stored is None:
             raise self._error(PackError, row, "has no column 'dicom_delta'")
-        template = self._template(self._rows.at("series_idx", row), verify)
+        template = self.template(self._rows.at("series_idx", row), verify)
         try:
             return merged(template, _json_of(stored))
         except (KeyError, TypeError, ValueError) as error:
@@ -60,12 +62,22 @@ class Headers:
             raise self._error(ChecksumError, row, f"its {name} differs from its crc32")
         return stored
 
-    @functools.lru_cache(maxsize=8)  # noqa: B019, lives as long as the reader
     def _column(self, name: str) -> pa.ChunkedArray | None:
-        try:
-            return self._pack.reader.read_index_table([name])[name]
-        except KeyError:
-            return None
+        if name not in self._columns:
+            try:
+                self._columns[name] = self._pack.reader.read_index_table([name])[name]
+            except KeyError:
+                self._columns[name] = None
+        return self._columns[name]
+
+    def template(self, series: int, verify: bool) -> Json:
+        """What a series' headers have in common; it stays for the next call."""
+        key = series, verify
+        if key not in self._templates:
+            if len(self._templates) >= _KEPT_TEMPLATES:
+                self._templates.clear()
+            self._templates[key] = self._read_template(series, verify)
+        return self._templates[key]
 
     def _read_template(self, series: int, verify: bool) -> Json:
         table = self._pack.slide_table

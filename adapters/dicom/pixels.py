@@ -171,14 +171,13 @@ class PixelRows:
         size = decoded.itemsize * int(np.prod(shape, dtype=np.int64))
         if (np.diff(np.frombuffer(batch.offsets, np.uint64)) != size).any():
             return None
-        as_pixels = (codecs <= schema.PIXELS_ZSTD).all()
-        fits = (
-            decoded.itemsize == dtype.itemsize if as_pixels else decoded.itemsize <= dtype.itemsize
-        )
-        if not fits:
+        as_pixels = codecs <= schema.PIXELS_ZSTD
+        if (as_pixels != as_pixels[0]).any() or decoded.itemsize > dtype.itemsize:
+            return None
+        if as_pixels[0] and not frames.are_pixels(decoded, dtype):
             return None
         array = np.frombuffer(batch.take_data(), decoded).reshape(len(rows), *shape)
-        if as_pixels:
+        if as_pixels[0]:
             return array.view(dtype)
         return frames.pixels_of(array, dtype, self.at("bits_stored", first))
 
@@ -192,12 +191,12 @@ class PixelRows:
                 array = data.view(dtype.newbyteorder("<")).reshape(shape).astype(dtype)
             elif image.shape != shape:
                 raise ValueError(f"decodes to {image.shape}, the index says {shape}")
-            elif codec_id == schema.PIXELS_JXL:
+            elif codec_id != schema.PIXELS_JXL:
+                array = frames.pixels_of(image, dtype, self.at("bits_stored", row)).copy()
+            elif frames.are_pixels(image.dtype, dtype):
                 array = image.view(dtype).copy()
             else:
-                array = frames.pixels_of(image, dtype, self.at("bits_stored", row)).copy()
-            if array.shape != shape:
-                raise ValueError(f"decodes to {array.dtype}, the index says {dtype}")
+                raise ValueError(f"decodes to {image.dtype}, the index says {dtype}")
         except Exception as error:  # pydicom has one of every kind for broken frames
             raise self._error(CodecError, row, str(error)) from error
         return array

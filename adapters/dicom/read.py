@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -220,7 +221,7 @@ class DicomPatientReader:
 
     def read_tags(self, row: int, *, verify: bool = True) -> dict[str, Any]:
         """The header of a row's instance as DICOM JSON model (PS3.18 F.2), without pixels."""
-        return dict(self._headers.model(self._row(row), verify)["dataset"])
+        return copy.deepcopy(self._headers.model(self._row(row), verify)["dataset"])
 
     def read_dataset(self, row: int, *, verify: bool = True) -> Dataset:
         """The header of a row's instance as pydicom's Dataset, without pixels."""
