@@ -137,6 +137,7 @@ def rewritten(pack, path, **changes):
         ("pixel_dtype", "object"),
         ("pixel_dtype", ""),
         ("has_pixel_data", False),
+        ("pixel_dtype", "float16"),
     ],
 )
 def test_an_index_that_does_not_fit_its_frames(pack, tmp_path, name, value):
@@ -148,6 +149,15 @@ def test_an_index_that_does_not_fit_its_frames(pack, tmp_path, name, value):
             wrong.read_pixel_arrays(rows)
     arrays = wrong.read_pixel_arrays([0, 1, 2], on_error="null")
     assert [array is None for array in arrays] == [False, True, False]
+
+
+def test_frames_that_are_not_there(tmp_path):
+    pack = pack_of(tmp_path / "x.iac", slice_of(0), slice_of(1), exact=True)
+    for name in ("number_of_frames", "frame_index"):
+        (tmp_path / "y.iac").unlink(missing_ok=True)
+        wrong = rewritten(pack, tmp_path / "y.iac", **{name: [1 << 31, 1 << 31]})
+        with pytest.raises(iac.PackError, match=rf"y\.iac: row 1: its {name}"):
+            wrong.read_dicom(1)
 
 
 def test_damaged_headers(pack, tmp_path):

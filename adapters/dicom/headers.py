@@ -27,18 +27,24 @@ class Headers:
         self._rows = rows
         self._templates: dict[tuple[int, bool], Json] = {}
         self._columns: dict[str, pa.ChunkedArray | None] = {}
+        self._last: tuple[Any, Json] = (None, {})
 
     def model(self, row: int, verify: bool) -> Json:
         """The model of a row's instance. What is in it belongs to a cache: not to be changed."""
         first = self.first_row(row)
+        key, model = self._last  # an instance's frames ask for the same one after the other
+        if key == (first, verify):
+            return model
         stored = self._stored("dicom_delta", first, verify)
         if stored is None:
             raise self._error(PackError, row, "has no column 'dicom_delta'")
         template = self.template(self._rows.at("series_idx", row), verify)
         try:
-            return merged(template, _json_of(stored))
+            model = merged(template, _json_of(stored))
         except (KeyError, TypeError, ValueError) as error:
             raise self._error(PackError, row, f"its header is damaged: {error}") from error
+        self._last = (first, verify), model
+        return model
 
     def exact(self, row: int, verify: bool) -> bytes | None:
         """What exact.py kept of a row's file; None where the pack has no such bytes."""
@@ -51,6 +57,15 @@ class Headers:
         if first < 0:
             raise self._error(PackError, row, "its frame_index is larger than its row")
         return first
+
+    def rows(self, row: int) -> range:
+        """The rows of all frames of a row's instance, none where it has no pixels."""
+        first = self.first_row(row)
+        has_pixels = self._rows.at("has_pixel_data", row)
+        count = self._rows.at("number_of_frames", row) if has_pixels else 0
+        if first + count > len(self._pack):
+            raise self._error(PackError, row, "its number_of_frames goes beyond the pack")
+        return range(first, first + count)
 
     def _stored(self, name: str, row: int, verify: bool) -> bytes | None:
         column = self._column(name)

@@ -27,6 +27,9 @@ _DEFAULTS = {
     "planar_configuration": 0,
     "codec_id": schema.PIXELS_JXL,
 }
+_DTYPES = frozenset(
+    {*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
+)
 _KEYWORDS = {"float32": "FloatPixelData", "float64": "DoubleFloatPixelData"}
 
 
@@ -85,13 +88,9 @@ class PixelRows:
     def dtype(self, row: int) -> np.dtype[Any]:
         """The dtype of a row's array. Raises PackError for one that cannot be."""
         name = self.at("pixel_dtype", row)
-        try:
-            dtype = np.dtype(name)
-        except TypeError:
-            dtype = None
-        if dtype is None or dtype.kind not in "iuf" or dtype.itemsize > 8 or not name:
+        if name not in _DTYPES:
             raise self._error(PackError, row, f"pixel_dtype {name!r} is no dtype of pixels")
-        return dtype
+        return np.dtype(name)
 
     def read(
         self,

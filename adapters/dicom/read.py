@@ -194,10 +194,10 @@ class DicomPatientReader:
         for i, (array, row) in enumerate(zip(arrays, numbers.tolist(), strict=True)):
             values = self._values(array, row, options, verify)
             if out is None:
-                dtype = np.dtype(np.float32) if values.dtype == np.float64 else values.dtype
-                dtype = dtype if options.any else values.dtype
-                out = np.empty((len(numbers), *values.shape), dtype)
                 kind = values.dtype
+                computed = options.any and kind == np.float64
+                dtype = np.dtype(np.float32) if computed else kind
+                out = np.empty((len(numbers), *values.shape), dtype)
             elif values.shape != out.shape[1:] or values.dtype != kind:
                 raise ValueError(
                     f"frames differ: {out.shape[1:]} {kind} and {values.shape} {values.dtype}"
@@ -245,9 +245,7 @@ class DicomPatientReader:
                 f"{self._pack.reader.package_path}: holds no original headers, build it with "
                 "exact=True or storage='original'"
             )
-        first = self._headers.first_row(number)
-        count = self._pixels.at("number_of_frames", number) if self._has_pixels(number) else 0
-        frames = self._frames(range(first, first + count), verify)
+        frames = self._frames(self._headers.rows(number), verify)
         try:
             with quiet():
                 if header and (not frames or self.header.get("storage") == "original"):
@@ -281,9 +279,6 @@ class DicomPatientReader:
         data = self.read_dicom(row, verify=verify, exact=exact)
         write_whole(output_path, data, overwrite)
 
-    def _has_pixels(self, row: int) -> bool:
-        return bool(self._pixels.at("has_pixel_data", row))
-
     def _frames(self, rows: range, verify: bool) -> list[bytes]:
         """Frames as they are stored, without the Zstandard that is ours."""
         frames = self._pack.reader.read_payloads(rows, verify=verify)
@@ -316,7 +311,8 @@ class DicomPatientReader:
             raise TypeError("pass series or rows, one of them")
         numbers = self.rows_of_series(series) if rows is None else row_array(rows, len(self))
         numbers = [self._row(row) for row in numbers.tolist()]
-        planes = [self._plane(row, verify) for row in numbers if self._has_pixels(row)]
+        here = self._pixels.column("has_pixel_data")
+        planes = [self._plane(row, verify) for row in numbers if here[row]]
         if not planes:
             raise ValueError(f"{self._pack.reader.package_path}: no pixels, no volume")
         return stacked(
