@@ -79,6 +79,8 @@ def test_truncated_pixels_are_no_pixels(tmp_path, cut, storage):
         {"PhotometricInterpretation": ""},
         {"PixelData": b""},
         {"Rows": None},
+        {"HighBit": 65535},
+        {"PlanarConfiguration": 65535},
     ],
     ids=str,
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from dicoms import BUNDLED, build, file_of, pack_of, pixels_of, slice_of
 from iac_query.adapters import dicom
+from iac_query.adapters.dicom import columns
 
 from iac_query import Codec
 
@@ -227,6 +228,17 @@ def test_tags_are_typed_columns(tmp_path):
     assert found["ImagePositionPatient"][1].as_py() == [-4.0, -3.0, 2.5]
     assert found["SmallestImagePixelValue"].to_pylist() == [None, -5]
     assert found["KVP"].null_count == 2
+
+
+def test_numbers_that_a_column_cannot_hold(tmp_path):
+    file = file_of(slice_of(0, AcquisitionNumber=1, SeriesNumber="123456789012"))
+    file = file.replace(b"123456789012", b"98765432109876543210"[:12])
+    tags = ["SeriesNumber", "AcquisitionNumber", "InstanceNumber"]
+    table = pack_of(tmp_path / "x.iac", file, tags=tags).instance_table
+    assert table["SeriesNumber"].to_pylist() == [987654321098]
+    huge = columns.tag_columns(["SeriesNumber"])[0]
+    assert huge.value({"00200011": {"vr": "IS", "Value": [10**30]}}) is None
+    assert huge.value({"00200011": {"vr": "IS", "Value": [1, 2]}}) is None
 
 
 def test_progress_is_shown_when_asked_for(tmp_path, capsys):

@@ -88,11 +88,13 @@ def _converted(value: Any, kind: pa.DataType) -> Any:
         if value is None:
             return None
         if pa.types.is_date32(kind):
-            return datetime.datetime.strptime(str(value), "%Y%m%d").date()
-        if pa.types.is_floating(kind):
-            return float(value)
-        if pa.types.is_integer(kind):
-            return int(value)
-        return str(value)
+            value = datetime.datetime.strptime(str(value), "%Y%m%d").date()
+        elif pa.types.is_floating(kind):
+            value = float(value)
+        elif pa.types.is_integer(kind):
+            value = int(value)
+        else:
+            value = str(value)
+        return pa.scalar(value, kind).as_py()
     except (OverflowError, ValueError):
         return None

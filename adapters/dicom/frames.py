@@ -63,18 +63,24 @@ class ImagePixel:
             raise ValueError("its frames have no pixels")
         if not ds[keyword].value:
             raise ValueError("its pixels are empty")
+        small = {
+            "samples_per_pixel": int(ds.SamplesPerPixel),
+            "planar_configuration": int(ds.get("PlanarConfiguration", 0) or 0),
+            "bits_allocated": bits,
+            "bits_stored": int(ds.get("BitsStored", bits)),
+            "high_bit": int(ds.get("HighBit", bits - 1)),
+            "pixel_representation": int(ds.get("PixelRepresentation", 0)),
+        }
+        for name, number in small.items():
+            if not 0 <= number < 256:
+                raise ValueError(f"its {name} is {number}")
         return cls(
-            known(ds.file_meta.TransferSyntaxUID),
-            int(ds.Rows),
-            int(ds.Columns),
-            int(ds.SamplesPerPixel),
-            str(ds.PhotometricInterpretation),
-            int(ds.get("PlanarConfiguration", 0) or 0),
-            bits,
-            int(ds.get("BitsStored", bits)),
-            int(ds.get("HighBit", bits - 1)),
-            int(ds.get("PixelRepresentation", 0)),
-            keyword,
+            transfer_syntax=known(ds.file_meta.TransferSyntaxUID),
+            rows=int(ds.Rows),
+            columns=int(ds.Columns),
+            photometric_interpretation=str(ds.PhotometricInterpretation),
+            pixel_keyword=keyword,
+            **small,
         )
 
     @property
