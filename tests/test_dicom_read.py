@@ -313,11 +313,13 @@ def test_threads_share_a_reader(pack):
 
 
 def test_the_query_layer_reads_such_packs(tmp_path):
-    build(tmp_path / "x.iac", *[slice_of(number) for number in range(3)])
-    with iac.connect() as con:
-        relation = con.sql(
-            f"SELECT instance_number, record FROM '{tmp_path / 'x.iac'}' ORDER BY 1 DESC"
-        )
-        images = iac.decode(relation, as_="tensor")["payload"].chunk(0).to_numpy_ndarray()
-    assert np.array_equal(images.view(np.int16), stacked([2, 1, 0]))
+    movie = slice_of(3, series=2, NumberOfFrames=2)
+    movie.PixelData = stacked([3, 4]).tobytes()
+    for version, files in ((1, []), (2, [movie])):
+        files += [slice_of(number) for number in range(3)]
+        assert build(tmp_path / "x.iac", *files).schema_version == version
+        with iac.connect() as con:
+            relation = con.sql(f"SELECT record FROM '{tmp_path / 'x.iac'}'")
+            images = iac.decode(relation, as_="tensor")["payload"].chunk(0).to_numpy_ndarray()
+        assert np.array_equal(images.view(np.int16), stacked(range(3 if version == 1 else 5)))
     assert len(dicom.DicomPatientReader(DATA / "dicom_patient.iac")) == 6
