@@ -170,7 +170,14 @@ def test_damaged_headers(pack, tmp_path):
             wrong.read_tags(1)
         with pytest.raises(iac.PackError, match=r"y\.iac: row 1"):
             wrong.read_tags(1, verify=False)
+        with pytest.raises(iac.PackError, match=r"y\.iac: row 1"):
+            wrong.read_dataset(1, verify=False)
         assert wrong.read_tags(0)["00080060"]["Value"] == ["CT"]
+    no_element = encode(b'{"dataset":{"00080060":7},"file_meta":{},"preamble":null}')
+    (tmp_path / "y.iac").unlink()
+    wrong = rewritten(pack, tmp_path / "y.iac", dicom_delta=[deltas[0], no_element, *deltas[2:]])
+    with pytest.raises(iac.PackError, match=r"y\.iac: row 1: its header is damaged"):
+        wrong.read_dataset(1, verify=False)
     patch(tmp_path / "x.iac", pack.header["data_offset"] + 20, b"\xff\xff")
     with pytest.raises(iac.ChecksumError, match=r"x\.iac: series 0: its template"):
         dicom.DicomPatientReader(tmp_path / "x.iac").read_dataset(0)

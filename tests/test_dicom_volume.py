@@ -117,6 +117,7 @@ def test_a_single_slice_is_as_thick_as_it_says(tmp_path):
         ({"ImageOrientationPatient": [1, 0, 0, 1, 0, 0]}, "right angles"),
         ({"ImageOrientationPatient": [0, 0, 0, 0, 1, 0]}, "unit vectors"),
         ({"ImagePositionPatient": ["NaN", 0, 0]}, "no Image Position"),
+        ({"GridFrameOffsetVector": ["NaN"]}, "no number"),
     ],
 )
 def test_headers_that_do_not_say_where(tmp_path, change, message):

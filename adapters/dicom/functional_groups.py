@@ -47,9 +47,15 @@ def numbers_of(elements: Json, tag: str, count: int) -> list[float] | None:
 
 
 def frame_offset(dataset: Json, frame: int) -> float:
-    """How far a frame of a dose grid is from the first along the normal, mm: PS3.3 C.8.8.3.2."""
-    offsets = dataset.get(GRID_FRAME_OFFSETS, {}).get("Value", [])
-    if frame >= len(offsets):
+    """How far a frame of a dose grid is from the first along the normal, mm: PS3.3 C.8.8.3.2.
+
+    0 for what is no dose grid. Raises ValueError for a grid without a number for that frame.
+    """
+    offsets = dataset.get(GRID_FRAME_OFFSETS, {}).get("Value")
+    if not offsets:
         return 0.0
+    ends = [offsets[0], offsets[frame] if frame < len(offsets) else None]
+    if not all(isinstance(value, int | float) for value in ends):
+        raise ValueError("its Grid Frame Offset Vector has no number for it")
     # The first is 0, or the position itself of the first frame along the patient's axis.
-    return float(offsets[frame]) - float(offsets[0])
+    return float(ends[1]) - float(ends[0])

@@ -225,8 +225,13 @@ class DicomPatientReader:
 
     def read_dataset(self, row: int, *, verify: bool = True) -> Dataset:
         """The header of a row's instance as pydicom's Dataset, without pixels."""
-        with quiet():
-            return dataset_of(self._headers.model(self._row(row), verify))
+        number = self._row(row)
+        model = self._headers.model(number, verify)
+        try:
+            with quiet():
+                return dataset_of(model)
+        except Exception as error:  # pydicom has one of every kind for broken headers
+            raise self._error(number, f"its header is damaged: {error}") from error
 
     def read_dicom(self, row: int, *, verify: bool = True, exact: bool = False) -> bytes:
         """The file of a row's instance, all its frames.

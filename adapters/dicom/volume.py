@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .functional_groups import (
-    GRID_FRAME_OFFSETS,
     IMAGE_ORIENTATION,
     IMAGE_POSITION,
     PIXEL_SPACING,
@@ -103,20 +102,14 @@ def plane_of(dataset: Json, frame: int, row: int) -> Plane:
         raise ValueError("its Pixel Spacing is not above 0")
     thickness = numbers_of(elements, SPACING_BETWEEN_SLICES, 1)
     thickness = thickness or numbers_of(elements, SLICE_THICKNESS, 1)
-    plane = Plane(
-        row,
-        np.array(position),
-        axes[0],
-        axes[1],
-        (spacing[0], spacing[1]),
-        abs(thickness[0]) if thickness else None,
+    return Plane(
+        row=row,
+        position=np.array(position) + frame_offset(dataset, frame) * np.cross(*axes),
+        along_columns=axes[0],
+        along_rows=axes[1],
+        spacing=(spacing[0], spacing[1]),
+        thickness=abs(thickness[0]) if thickness else None,
     )
-    offset = frame_offset(dataset, frame) if GRID_FRAME_OFFSETS in dataset else 0.0
-    if offset:
-        plane = Plane(
-            row, plane.position + offset * plane.normal, *axes, plane.spacing, plane.thickness
-        )
-    return plane
 
 
 def stacked(planes: Sequence[Plane], read: Callable[[list[int]], npt.NDArray[Any]]) -> Volume:
