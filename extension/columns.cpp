@@ -1,7 +1,7 @@
 #include "columns.h"
 
+#include <iac/dicom/headers.h>
 #include <iac/error.h>
-#include <iac/workers.h>
 
 #include <algorithm>
 #include <string_view>
@@ -9,12 +9,27 @@
 namespace iac::duckdb {
 namespace {
 
+constexpr const char* patient_id_name = "patient_id";
 constexpr std::string_view layout_names[] = {"offset", "length", "crc32"};
 
 bool is_layout_column(const Pack& pack, std::string_view name) {
   return pack.layout().kind() == Layout::Kind::variable &&
          std::find(std::begin(layout_names), std::end(layout_names), name) !=
              std::end(layout_names);
+}
+
+bool has_column(const std::vector<PackColumn>& columns, const std::string& name) {
+  return std::any_of(columns.begin(), columns.end(),
+                     [&](const auto& column) { return lower_case(column.name) == name; });
+}
+
+// A field of text, as that of a table would be.
+nanoarrow::UniqueSchema text_field() {
+  nanoarrow::UniqueSchema field;
+  if (ArrowSchemaInitFromType(field.get(), NANOARROW_TYPE_STRING) != NANOARROW_OK) {
+    throw std::bad_alloc();
+  }
+  return field;
 }
 
 PackColumn table_column(PackColumn::Source source, const Table& table, size_t position,
@@ -30,7 +45,11 @@ PackColumn table_column(PackColumn::Source source, const Table& table, size_t po
 
 }  // namespace
 
-std::vector<PackColumn> pack_columns(const Pack& pack, bool layout) {
+const Table& table_of(const Pack& pack, PackColumn::Source source) {
+  return source == PackColumn::Source::index ? *pack.index() : *pack.slides();
+}
+
+std::vector<PackColumn> index_columns(const Pack& pack, bool layout) {
   std::vector<PackColumn> columns;
   UniqueNames names;
   names.add(record_name, 0);
@@ -47,6 +66,13 @@ std::vector<PackColumn> pack_columns(const Pack& pack, bool layout) {
       columns.push_back(table_column(PackColumn::Source::slides, slides, i, names));
     }
   }
+  if (dicom::is_dicom(pack) && !has_column(columns, patient_id_name)) {
+    PackColumn column;
+    column.source = PackColumn::Source::patient_id;
+    column.name = patient_id_name;
+    column.arrow_type = type_text(*text_field().get());
+    columns.push_back(std::move(column));
+  }
   return columns;
 }
 
@@ -61,9 +87,11 @@ std::vector<PackColumn> slide_columns(const Pack& pack) {
 
 // A column of a type that DuckDB lacks is listed, so that its neighbours can be read.
 void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
+  const nanoarrow::UniqueSchema text = text_field();
   for (PackColumn& column : columns) {
-    const bool in_index = column.source == PackColumn::Source::index;
-    const ArrowSchema& field = (in_index ? pack.index() : pack.slides())->field(column.position);
+    const ArrowSchema& field = column.source == PackColumn::Source::patient_id
+                                   ? *text.get()
+                                   : table_of(pack, column.source).field(column.position);
     try {
       column.type = value_type(field);
     } catch (const Error& error) {
@@ -80,7 +108,7 @@ void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
 std::string signature(const std::vector<PackColumn>& columns) {
   std::string text;
   for (const PackColumn& column : columns) {
-    text += column.source == PackColumn::Source::index ? 'i' : 's';
+    text += static_cast<char>('0' + static_cast<int>(column.source));
     for (const std::string& part :
          {std::to_string(column.position), column.name, column.arrow_type}) {
       text += part + '\0';
@@ -90,13 +118,15 @@ std::string signature(const std::vector<PackColumn>& columns) {
 }
 
 void rethrow_in(const Error& error, const std::string& column, const std::string& path) {
-  throw Error(error.kind(), "column '" + column + "': " + error.reason(), error.code()).in(path);
+  throw Error(error.kind(), "column '" + column + "': " + error.reason(), error.code())
+      .at(error.row())
+      .in(path);
 }
 
 Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {
   Columns columns(table.num_columns());
-  parallel_for(wanted.size(), worker_count(0, wanted.size()),
-               [&](size_t i) { columns[wanted[i]] = table.column(wanted[i], batch); });
+  auto read = table.columns(wanted, batch);
+  for (size_t i = 0; i < wanted.size(); ++i) columns[wanted[i]] = std::move(read[i]);
   return columns;
 }
 

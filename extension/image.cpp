@@ -1,8 +1,14 @@
 // iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
-// row by row with channels interleaved, little-endian.
+// row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels.
+#include "image.h"
+
+#include <iac/dicom/pixels.h>
 #include <iac/error.h>
 
+#include <vector>
+
 #include "functions.h"
+#include "nulls.h"
 #include "resolve.h"
 #include "strings.h"
 
@@ -19,12 +25,6 @@ LogicalType image_type() {
   return LogicalType(duckdb_create_struct_type(types, names, std::size(types)));
 }
 
-int32_t side(uint32_t value, int64_t row) {
-  if (value <= INT32_MAX) return static_cast<int32_t>(value);
-  throw Error(Error::Kind::codec, "the image has a side of " + std::to_string(value) + " pixels")
-      .at(row);
-}
-
 void write_images(const Records& records, duckdb_vector out) {
   const Batch batch = records.read(true);
   const std::span<const int64_t> rows = records.rows;
@@ -35,19 +35,25 @@ void write_images(const Records& records, duckdb_vector out) {
   };
   int32_t *heights = integers(0), *widths = integers(1), *channels = integers(2);
   duckdb_string_t* dtypes = strings_of(duckdb_struct_vector_get_child(out, 3));
+  std::vector<idx_t> missing;
   for (size_t i = 0; i < batch.count; ++i) {
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
     if (shape.channels == 0) {
+      if (dicom::is_without_pixels(records.pack, batch, i)) {
+        missing.push_back(slots[i]);
+        continue;
+      }
       throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
           .at(rows[i]);
     }
-    heights[slots[i]] = side(shape.height, rows[i]);
-    widths[slots[i]] = side(shape.width, rows[i]);
+    heights[slots[i]] = image_side(shape.height, rows[i]);
+    widths[slots[i]] = image_side(shape.width, rows[i]);
     channels[slots[i]] = static_cast<int32_t>(shape.channels);
     const std::string_view name = name_of(shape.type);
     dtypes[slots[i]] = string_header(name.data(), static_cast<uint32_t>(name.size()), nullptr);
   }
   write_bytes(records, batch, duckdb_struct_vector_get_child(out, 4));
+  set_nulls(missing, out);
 }
 
 }  // namespace

@@ -177,9 +177,10 @@ class PackReader:
         mapped memory: if the file is truncated meanwhile, touching them kills the process. Use
         :meth:`read_payloads` on files that others may change.
         """
+        native = self.native
         whole = memoryview(self._map())
-        offsets, lengths = self.native.locate(row_array(rows, len(self)))
-        starts = offsets + np.uint64(self.native.data_offset)
+        offsets, lengths = native.locate(row_array(rows, native.num_records))
+        starts = offsets + np.uint64(native.data_offset)
         ends = starts + lengths
         if (ends > len(whole)).any():
             raise PackError(

@@ -28,7 +28,7 @@ class RemoteOptions:
     * ``gap``: bytes; records this near to each other are fetched by one request, the bytes between
       them too.
     * ``group``: bytes; a request asks for at most so much.
-    * ``requests``: how many may be under way at a time for each open pack. None for 16 where the
+    * ``requests``: how many may be under way at a time for each open pack. None for 32 where the
       file system is asynchronous (HTTP, S3, GCS, Azure and their like), and for one at a time, over
       all packs, where it is not: many such file systems mix up what threads read.
     * ``retries``: how often a request that failed for a reason that may pass is asked again, with
@@ -41,7 +41,7 @@ class RemoteOptions:
     retries: int = 4
 
     def __post_init__(self) -> None:
-        for field, least in zip(fields(self), (0, 1, 1, 0), strict=True):
+        for field, least in zip(fields(self), (0, 4096, 1, 0), strict=True):
             value = getattr(self, field.name)
             if value is None and field.name == "requests":
                 continue
@@ -52,7 +52,7 @@ class RemoteOptions:
 
 
 #: Requests at a time of one open pack, where the file system takes several.
-_REQUESTS = 16
+_REQUESTS = 32
 
 #: The first pause before a request is asked again, and the longest, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
@@ -78,6 +78,7 @@ class RemoteFile:
         self.requests = self.bytes = self.retries = 0
         self._file_system = file_system
         self._options = options
+        self._http: Any = None  # for HTTP, an open file of this process
         info = self._asked("cannot be opened", self._info)
         self.size, self.version = self._known(info)
 
@@ -118,9 +119,19 @@ class RemoteFile:
         """The bytes of a range. What is short after all retries is given as it came."""
         return self._asked(
             f"cannot read {length} bytes at {offset}",
-            lambda fs, path: _range(fs, path, self.size, offset, length),
+            lambda fs, path: self._range(fs, path, offset, offset + length),
             length,
         )
+
+    def _range(self, fs: Any, path: str, start: int, end: int) -> bytes:
+        protocol = fs.protocol
+        if "http" not in ((protocol,) if isinstance(protocol, str) else protocol):
+            return fs.cat_file(path, start=start, end=end)
+        # cat_file would fetch the whole file from a server that ignores ranges.
+        if self._http is None or self._http.fs is not fs:
+            headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
+            self._http = fs.open(path, size=self.size, cache_type="none", headers=headers)
+        return self._http._fetch_range(start, end)
 
     def ask_version(self) -> str:
         """What :attr:`version` is now."""
@@ -242,17 +253,6 @@ def _fsspec() -> Any:
     except ImportError as error:
         raise ImportError("packs behind URLs need fsspec: pip install iac-query[remote]") from error
     return fsspec
-
-
-def _range(fs: Any, path: str, size: int, offset: int, length: int) -> bytes:
-    protocol = fs.protocol
-    if "http" in ((protocol,) if isinstance(protocol, str) else protocol):
-        # cat_file would fetch the whole file from a server that ignores ranges.
-        headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
-        with fs.open(path, size=size, cache_type="none", headers=headers) as file:
-            file.seek(offset)
-            return file.read(length)
-    return fs.cat_file(path, start=offset, end=offset + length)
 
 
 _PASSING_ERRNOS = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -56,6 +58,31 @@ def test_a_reader_works_in_another_process(reader, method):
         child.join()
     assert sorted(results) == sorted([right(1), right(2)])
     assert read(reader, 3) == right(3)
+
+
+SCRIPT = """
+import signal, sys, threading, time
+import iac_query as iac
+
+reader = iac.PackReader(sys.argv[1], remote=iac.RemoteOptions(gap=0, requests=4))
+threading.Timer(1.0, lambda: signal.raise_signal(signal.SIGINT)).start()
+began = time.monotonic()
+try:
+    reader.read_payloads(range(0, 3000, 2))
+except KeyboardInterrupt:
+    print("stopped", time.monotonic() - began)
+"""
+
+
+def test_a_read_stops_on_ctrl_c(tmp_path):
+    path = write_pack(tmp_path / "p.iac", payloads_of(COUNT, 300))
+    with HttpFiles({"p.iac": path.read_bytes()}) as files:
+        files.latency = 0.1  # all would take more than half a minute
+        command = [sys.executable, "-c", SCRIPT, files.url("p.iac")]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    word, seconds = run.stdout.split()
+    assert (word, run.stderr) == ("stopped", "")
+    assert float(seconds) < 10
 
 
 def test_eight_threads_share_a_reader(reader):

@@ -10,11 +10,8 @@
 
 namespace iac {
 
-// Blocks kept: 17 KiB each, so 64 MiB for four million rows. Beyond that all are dropped at once,
-// which costs one more read of those still needed.
-static constexpr size_t max_cached_blocks = 4096;
-// Blocks read at once: 17 MiB, and so many reads as an expensive source can do together.
-static constexpr size_t max_blocks_a_load = 1024;
+// Blocks read at once: 4 MiB, and reads enough for an expensive source to do together.
+static constexpr size_t max_blocks_a_load = 256;
 // The codec of a record whose codec_id the header does not list.
 static constexpr uint8_t unknown_codec = 255;
 
@@ -161,11 +158,24 @@ Layout::Blocks Layout::blocks_for(std::span<const int64_t> rows) const {
   }
   {
     const std::unique_lock lock(cache.mutex);
-    if (cache.blocks.size() + fresh.size() > max_cached_blocks) cache.blocks.clear();
-    if (fresh.size() <= max_cached_blocks) cache.blocks.insert(fresh.begin(), fresh.end());
+    if (cache.blocks.size() + fresh.size() > cache.limit) cache.blocks.clear();
+    if (fresh.size() <= cache.limit) cache.blocks.insert(fresh.begin(), fresh.end());
   }
   found.merge(fresh);
   return found;
+}
+
+uint64_t Layout::cached_bytes() const {
+  Cache& cache = *cache_;
+  const std::shared_lock lock(cache.mutex);
+  return cache.blocks.size() * sizeof(Block);
+}
+
+void Layout::limit_cache(uint64_t bytes) const {
+  Cache& cache = *cache_;
+  const std::unique_lock lock(cache.mutex);
+  cache.limit = std::max<uint64_t>(bytes / sizeof(Block), 1);
+  if (cache.blocks.size() > cache.limit) cache.blocks.clear();
 }
 
 std::vector<Span> Layout::spans(std::span<const int64_t> rows) const {

@@ -4,6 +4,8 @@
 #include <future>
 
 #include "iac/checksum.h"
+#include "iac/dicom/headers.h"
+#include "iac/dicom/pixels.h"
 #include "iac/documents.h"
 #include "iac/error.h"
 #include "iac/gather.h"
@@ -70,6 +72,16 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<Source> source, std::stri
     add_decoder(pack->header_.codec);
   }
   return pack;
+}
+
+uint64_t Pack::cached_bytes() const {
+  return slides_->cached_bytes() + index_->cached_bytes() + layout_->cached_bytes();
+}
+
+void Pack::limit_caches(uint64_t bytes) const {
+  slides_->limit_cache(bytes);
+  index_->limit_cache(bytes);
+  layout_->limit_cache(std::min(bytes, Layout::cache_limit));
 }
 
 bool Pack::decodes_to_images() const {
@@ -184,12 +196,17 @@ uint32_t Pack::pack_stamp() const {
   return stamp;
 }
 
+void Pack::require_rows(std::span<const int64_t> rows) const {
+  for (const int64_t row : rows) {
+    if (row >= 0 && row < num_records()) continue;
+    throw out_of_range(row, num_records()).at(row).in(path_);
+  }
+}
+
 std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
+  require_rows(rows);
   std::vector<uint32_t> stamps(rows.size());
   in_pack(path_, [&] {
-    for (const int64_t row : rows) {
-      if (row < 0 || row >= num_records()) throw out_of_range(row, num_records()).at(row);
-    }
     if (!layout_->has_crc32()) {
       std::fill(stamps.begin(), stamps.end(), pack_stamp());
       return;
@@ -206,6 +223,15 @@ std::vector<std::byte> Pack::read_table(Segment segment) const {
     source_->confirmed([&] { source_->read_at(segment.offset, out); });
     return out;
   });
+}
+
+const dicom::Headers& Pack::dicom_headers() const {
+  DicomHeaders& kept = *dicom_headers_;
+  const std::lock_guard lock(kept.mutex);
+  if (!kept.headers) {
+    kept.headers = in_pack(path_, [&] { return std::make_shared<const dicom::Headers>(*this); });
+  }
+  return *kept.headers;
 }
 
 void Pack::read_data(Segment span, MutableBytes out) const {
@@ -256,8 +282,16 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
   return failures.finish(options.on_error, std::move(out), lengths);
 }
 
-Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
-                         Failures& failures) const {
+Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
+                         const ReadOptions& options, Failures& failures) const {
+  std::optional<dicom::PixelDecoders> pixels;
+  if (dicom::is_dicom(*this)) {
+    std::vector<int64_t> present;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!failures.at(i)) present.push_back(rows[i]);
+    }
+    pixels.emplace(*index_, present);
+  }
   struct Slab {
     size_t first, end;
     Buffer stored;
@@ -291,6 +325,7 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
       if (failures.at(i)) continue;
       try {
         codecs.back() = this->decoder(located.spans[i]);
+        if (pixels) codecs.back() = &pixels->decoder(rows[i], located.spans[i], *codecs.back());
       } catch (const Error& error) {
         failures.add(i, error);
       }
@@ -321,7 +356,7 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     try {
       const Located located = locate(rows, failures);
       batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                : read_decoded(located, options, failures);
+                                                : read_decoded(rows, located, options, failures);
     } catch (const Error&) {
       source_->confirm();
       throw;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,14 @@
 #include "iac/codec/codec.h"
 #include "iac/decode.h"
 #include "iac/layout.h"
+#include "iac/per_process.h"
 #include "iac/table.h"
 
 namespace iac {
+
+namespace dicom {
+class Headers;
+}
 
 struct ReadOptions {
   bool decode = true;    // false: the stored bytes
@@ -39,6 +45,10 @@ class Pack {
   const Layout& layout() const { return *layout_; }
   int64_t num_records() const { return index_->num_rows(); }
 
+  // Bytes of the tables that stay in memory once they were read, and how many may of each.
+  uint64_t cached_bytes() const;
+  void limit_caches(uint64_t bytes) const;
+
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
 
@@ -62,6 +72,12 @@ class Pack {
   // A table's segment as it is stored.
   std::vector<std::byte> read_table(Segment segment) const;
 
+  // Throws Error(index) when one of the rows is not there.
+  void require_rows(std::span<const int64_t> rows) const;
+
+  // The DICOM headers of a pack of payload type dicom_patient. Throws Error for any other.
+  const dicom::Headers& dicom_headers() const;
+
   // Bytes of the data segment. Throws Error(index) when they are not all inside it.
   void read_data(Segment span, MutableBytes out) const;
 
@@ -78,7 +94,8 @@ class Pack {
   // Whether the records that a read with these options gives are all compared with their crc32.
   bool vouched(bool verify) const { return verify && layout_->has_crc32(); }
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
-  Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
+  Batch read_decoded(std::span<const int64_t> rows, const Located& located,
+                     const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;
   bool wants_text_region(const ReadOptions& options) const;
   uint32_t pack_stamp() const;
@@ -88,7 +105,12 @@ class Pack {
   Header header_;
   std::shared_ptr<const Table> slides_, index_;
   std::unique_ptr<const Layout> layout_;
-  mutable std::atomic<uint64_t> pack_stamp_{0};         // 0: not computed yet
+  mutable std::atomic<uint64_t> pack_stamp_{0};  // 0: not computed yet
+  struct DicomHeaders {
+    std::mutex mutex;
+    std::shared_ptr<const dicom::Headers> headers;  // once they are asked for
+  };
+  PerProcess<DicomHeaders> dicom_headers_;
   std::vector<std::shared_ptr<const Codec>> decoders_;  // as record_codecs, or the one codec
 };
 

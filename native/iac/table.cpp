@@ -8,14 +8,12 @@
 
 #include "iac/error.h"
 #include "iac/remote.h"
+#include "iac/workers.h"
 
 #define FB(name) FLATBUFFERS_WRAP_NAMESPACE(org_apache_arrow_flatbuf, name)
 
 namespace iac {
 namespace {
-
-// Columns kept after they were read. A column above the bound is read anew each time.
-constexpr uint64_t cache_bytes = uint64_t{256} << 20;
 
 // Re-throws what `body` throws with the table's name before it.
 template <class Body>
@@ -153,6 +151,30 @@ std::pair<size_t, int64_t> Table::locate(int64_t row) const {
   return {batch, row - batches_[batch].first_row};
 }
 
+void Table::Cache::evict() {
+  while (bytes > limit) {
+    const auto oldest = std::min_element(
+        columns.begin(), columns.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+    bytes -= oldest->second.column->bytes();
+    columns.erase(oldest);
+  }
+}
+
+uint64_t Table::cached_bytes() const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  return cache.bytes;
+}
+
+void Table::limit_cache(uint64_t bytes) const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  cache.limit = bytes;
+  cache.evict();
+}
+
+// A column above the limit is read anew each time.
 template <class Read>
 std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read read) const {
   Cache& cache = *cache_;
@@ -164,19 +186,12 @@ std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read 
     }
   }
   std::shared_ptr<const Column> column = read();
-  if (column->bytes() > cache_bytes) return column;
-
   const std::lock_guard lock(cache.mutex);
+  if (column->bytes() > cache.limit) return column;
   const auto [entry, added] = cache.columns.try_emplace(key, Cached{column, ++cache.clock});
   if (!added) return entry->second.column;  // another thread read it meanwhile
   cache.bytes += column->bytes();
-  while (cache.bytes > cache_bytes) {
-    const auto oldest = std::min_element(
-        cache.columns.begin(), cache.columns.end(),
-        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-    cache.bytes -= oldest->second.column->bytes();
-    cache.columns.erase(oldest);
-  }
+  cache.evict();
   return column;
 }
 
@@ -198,8 +213,9 @@ std::vector<std::shared_ptr<const Column>> Table::columns(std::span<const size_t
       }
     }
     const Prefetched source(*source_, std::move(ranges));
-    std::vector<std::shared_ptr<const Column>> found;
-    for (const size_t column : columns) found.push_back(read_column(source, column, batch));
+    std::vector<std::shared_ptr<const Column>> found(columns.size());
+    parallel_for(columns.size(), worker_count(0, columns.size()),
+                 [&](size_t i) { found[i] = read_column(source, columns[i], batch); });
     return found;
   };
   return naming(name_, [&] { return source_->confirmed(read); });

@@ -39,7 +39,13 @@ class Table : public std::enable_shared_from_this<Table> {
   // Reads and validates one column of one batch, or gives the one read before.
   std::shared_ptr<const Column> column(size_t column, size_t batch) const;
 
-  // Several columns of one batch. Where reads are expensive they are read together.
+  // Bytes of columns that stay with the table, and how many may.
+  uint64_t cached_bytes() const;
+  void limit_cache(uint64_t bytes) const;
+  static constexpr uint64_t cache_limit = uint64_t{256} << 20;  // until limit_cache was called
+
+  // Several columns of one batch, on several threads. Where reads are expensive they are read
+  // together.
   std::vector<std::shared_ptr<const Column>> columns(std::span<const size_t> columns,
                                                      size_t batch) const;
 
@@ -84,7 +90,11 @@ class Table : public std::enable_shared_from_this<Table> {
     std::mutex mutex;
     std::map<std::pair<size_t, size_t>, Cached> columns;  // (column or dictionary, batch)
     uint64_t bytes = 0;
+    uint64_t limit = cache_limit;
     uint64_t clock = 0;
+
+    // Drops the columns that were not used for longest.
+    void evict();
   };
 
   void scan(Segment segment);
