@@ -6,10 +6,11 @@ import zlib
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
-from .errors import ChecksumError
+from .errors import ChecksumError, PackError
 
 PAYLOAD_TYPE = "dicom_patient"
 
@@ -29,16 +30,42 @@ def templates(pack: _native.Pack, slides: pa.Table, index: pa.Table) -> tuple[by
             error.pack = pack.path
             raise error
     ends = np.cumsum([0, *map(len, found)]).astype(np.uint64)
-    series, count = np.unique(index["series_idx"].to_numpy(), return_counts=True)
+    instances = index["series_idx"].to_numpy()[_frames(index) == 0]
+    series, count = np.unique(instances, return_counts=True)
     counts = dict(zip(series.tolist(), count.tolist(), strict=True))
-    instances = [counts[number] for number in slides["series_idx"].to_pylist()]
+    of_series = [counts[number] for number in slides["series_idx"].to_pylist()]
     columns = {
         "template_offset": pa.array(ends[:-1]),
-        "instance_count": pa.array(instances, pa.uint32()),
+        "instance_count": pa.array(of_series, pa.uint32()),
     }
     for name, column in columns.items():
         slides = slides.set_column(slides.schema.get_field_index(name), name, column)
     return b"".join(found), slides
+
+
+def whole_instances(
+    pack: _native.Pack, index: pa.Table, kept: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Which rows are kept when an instance that loses a frame goes: readers find the header of all
+    its frames in the row of the first, so many rows before as the frame's number.
+
+    Raises PackError where frames do not follow each other so.
+    """
+    frames = _frames(index)
+    follows = frames[1:] == frames[:-1] + 1
+    if (frames[:1] != 0).any() or not (follows | (frames[1:] == 0)).all():
+        error = PackError(f"{pack.path}: frame_index does not count the frames of instances")
+        error.pack = pack.path
+        raise error
+    firsts = np.arange(len(frames)) - frames
+    return kept & ~np.isin(firsts, firsts[~kept])
+
+
+def _frames(index: pa.Table) -> npt.NDArray[np.int64]:
+    """The number of each row's frame in its instance; 0 in packs of a row an instance."""
+    if "frame_index" not in index.column_names:
+        return np.zeros(index.num_rows, np.int64)
+    return index["frame_index"].to_numpy().astype(np.int64)
 
 
 def header(of_source: dict[str, Any], prefix: bytes) -> dict[str, Any]:

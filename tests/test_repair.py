@@ -180,6 +180,35 @@ def test_a_patient_of_dicom_stays_one(tmp_path):
     assert dicom.DicomPatientReader(tmp_path / "out.iac").read_dicom(1, verify=True) == was
 
 
+def test_an_instance_of_dicom_goes_with_all_its_frames(tmp_path):
+    from dicoms import pixels_of, set_pixels, slice_of
+    from iac_query.adapters.dicom import DicomPatientReader, build_dicom_patient_package_from_files
+
+    count, files = 4, []
+    for number in range(3):
+        ds = slice_of(number)
+        if number < 2:
+            set_pixels(ds, pixels_of(number, (count, 12, 16)), frames=True)
+        files.append(tmp_path / f"{number}.dcm")
+        ds.save_as(files[-1], enforce_file_format=True)
+    uids = [slice_of(number).SOPInstanceUID for number in range(3)]
+    path, out = tmp_path / "x.iac", tmp_path / "out.iac"
+    build_dicom_patient_package_from_files(files, path, storage="original")
+    was = DicomPatientReader(path)
+    flip_payload(path, was.row_of(uids[0], 3))
+    report = iac.repair(path, out)
+    assert (report.kept, report.dropped) == (count + 1, count)
+    now = DicomPatientReader(out)
+    assert now.series_table["instance_count"].to_pylist() == [2]
+    for frame in (0, count - 1):
+        row = now.row_of(uids[1], frame)
+        assert now.read_tags(row) == was.read_tags(was.row_of(uids[1], frame))
+    for uid, file in zip(uids[1:], files[1:], strict=True):
+        assert now.read_dicom(now.row_of(uid)) == file.read_bytes()
+    changed(path, index=with_value("frame_index", 1, 7))
+    refused(path, "frame_index does not count the frames of instances")
+
+
 def refused(path: Path, reason: str, error: type[Exception] = iac.PackError) -> None:
     """Repair raises, and leaves nothing and an old file as it was."""
     folder = path.parent / "new"

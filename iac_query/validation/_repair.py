@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,9 +68,9 @@ def repair(
     out: bytes that are not those of the crc32, do not decode or lie outside the data segment, a
     record that is not what its schema asks for, a slide that does not exist. All others keep their
     stored bytes, their order and their columns; header and slide table stay as they are, a slide
-    without rows too (but a series of DICOM goes, since it counts its instances). A pack without
-    damage comes out equal. Else ``offset``, ``length`` and ``crc32`` are made anew, and bytes of no
-    record are left out.
+    without rows too. Instances of DICOM go with all their frames, and series without any. A pack
+    without damage comes out equal. Else ``offset``, ``length`` and ``crc32`` are made anew, and
+    bytes of no record are left out.
 
     Raises PackError, and writes nothing, for what leaving out rows does not mend: a broken header
     or table, ids that repeat (which of them is right cannot be told), a whole-slide image that
@@ -127,9 +128,21 @@ def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
     if not kept.all():
         if pack.payload_type in adapters.WHOLE:
             raise _refused(pack, adapters.WHOLE[pack.payload_type])
+        if pack.payload_type == dicom.PAYLOAD_TYPE:
+            with _refusing(pack):
+                kept = dicom.whole_instances(pack.native, pack.reader.index_table, kept)
         if not kept.any():
             raise _refused(pack, "no record is whole")
     return report, kept
+
+
+@contextmanager
+def _refusing(pack: CheckedPack) -> Iterator[None]:
+    """For work on tables that may lack what it needs."""
+    try:
+        yield
+    except (KeyError, TypeError, *UNREADABLE) as error:
+        raise _refused(pack, pack.reason(error)) from error
 
 
 def _refused(pack: CheckedPack, reason: str) -> PackError:
@@ -159,11 +172,9 @@ def _write(pack: CheckedPack, kept: npt.NDArray[np.bool_], out: str, overwrite: 
 
 def _series(pack: CheckedPack, slides: pa.Table, index: pa.Table) -> tuple[bytes, pa.Table]:
     """Series count their instances, and one without any has no place."""
-    try:
+    with _refusing(pack):
         used = np.isin(slides["series_idx"].to_numpy(), index["series_idx"].to_numpy())
         return dicom.templates(pack.native, kept_rows(slides, used), index)
-    except (KeyError, TypeError, *UNREADABLE) as error:
-        raise _refused(pack, pack.reason(error)) from error
 
 
 def _data_segment(pack: CheckedPack) -> Iterator[bytes]:
