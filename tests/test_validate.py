@@ -40,7 +40,7 @@ def test_a_clean_pack_has_no_errors(tmp_path, name):
 def test_the_packs_of_the_other_package_have_no_errors():
     report = iac.validate(DATA, max_decode=0)
     assert report.ok
-    assert {p.pack.rsplit("/", 1)[1] for p in report.packs} == {*MANIFEST, "notes.iac"}
+    assert {*MANIFEST, "notes.iac"} <= {pack.pack.rsplit("/", 1)[1] for pack in report.packs}
 
 
 @pytest.mark.parametrize("name", VARIABLE)
@@ -226,14 +226,31 @@ def test_a_registered_codec_decodes(tmp_path, monkeypatch):
     assert errors_of(path) == [(1, "codec", "codec upper: UnicodeDecodeError")]
 
 
-def test_records_that_are_too_large_together(tmp_path):
-    size = 100 << 20
-    path = write_encoded(tmp_path / "x.iac", [bytes(size)] * 5, "zstd", level=1)
+def test_records_that_are_too_large_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("iac_query.validation.records._DECODED_BYTES", 1 << 20)
+    sizes = [400_000] * 9 + [3 << 20] * 2
+    path = write_encoded(tmp_path / "x.iac", [bytes(size) for size in sizes], "zstd", level=1)
     with iac.PackReader(path) as reader:
-        payloads = reader.read_payloads(range(5))
-    payloads[3] = payloads[3][:-1]
+        payloads = reader.read_payloads(range(len(sizes)))
+    for row in (3, 10):
+        payloads[row] = payloads[row][:-1]
     write_pack(path, payloads, codec="zstd")
-    assert [(row, check) for row, check, _ in errors_of(path, workers=1)] == [(3, "codec")]
+    found = errors_of(path, workers=1)
+    assert [(row, check) for row, check, _ in found] == [(3, "codec"), (10, "codec")]
+    assert iac.validate(path, max_decode=0).counts["decoded"] == len(sizes)
+
+
+def test_columns_of_one_name(tmp_path):
+    columns = [pa.array(["first", "words"]), pa.array(["second", "wordz"])]
+    index = pa.table(
+        [*columns, *layout_index([0, 1], [1, 1]).columns], ["a", "a", "offset", "length"]
+    )
+    path = assemble(tmp_path / "x.iac", index, b"ab")
+    (note, _, _) = iac.validate(path).findings
+    assert note.reason == "index table: two columns are called 'a', names find the first"
+    assert errors_of(path) == []
+    patch(path, path.read_bytes().index(b"wordz"), b"\xff")
+    assert [(row, check) for row, check, _ in errors_of(path)] == [(None, "container")]
 
 
 def test_the_checks_of_sql_find_the_same_rows(tmp_path):

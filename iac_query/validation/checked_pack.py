@@ -80,10 +80,11 @@ class CheckedPack:
         """Whether there is a column of that name."""
         return name in self.schemas[table].names
 
-    def read_column(self, table: TableName, name: str) -> pa.ChunkedArray:
-        """A column, whose errors are among UNREADABLE."""
-        read = self.reader.read_index_table if table == "index" else self.reader.read_slide_table
-        return read([name])[name]
+    def read_columns(self, table: TableName, names: list[str] | None) -> pa.Table:
+        """Columns of a table, all for None. Their errors are among UNREADABLE."""
+        reader = self.reader
+        read = reader.read_index_table if table == "index" else reader.read_slide_table
+        return read(names)
 
     def column(self, table: TableName, name: str) -> pa.ChunkedArray | None:
         """A column, kept; None where there is none or it cannot be read."""
@@ -92,7 +93,7 @@ class CheckedPack:
             self._columns[key] = None
             if self.has(table, name):
                 with suppress(*UNREADABLE):  # the container's check says so
-                    self._columns[key] = self.read_column(table, name)
+                    self._columns[key] = self.read_columns(table, [name])[name]
         return self._columns[key]
 
 

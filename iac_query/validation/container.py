@@ -19,15 +19,17 @@ from .report import Finding
 def check_tables(pack: CheckedPack) -> Iterator[Finding]:
     """Every column of both tables, one in memory at a time."""
     for table, schema in pack.schemas.items():
-        for name in dict.fromkeys(schema.names):
+        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        for name in repeated:
+            reason = f"{table} table: two columns are called {name!r}, names find the first"
+            yield pack.finding("container", reason, severity="note")
+        # Columns behind those are found with the whole table only.
+        for names in [None] if repeated else [[name] for name in schema.names]:
             try:
-                pack.read_column(table, name)
+                pack.read_columns(table, names)
             except UNREADABLE as error:
                 reason = pack.reason(error).removeprefix(f"{table} table: ")
                 yield pack.finding("container", f"{table} table: {reason}")
-        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
-        for name in repeated:
-            yield pack.finding("container", f"{table} table: two columns are called {name!r}")
 
 
 class Places:
