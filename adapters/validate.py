@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from .._options import PathLike
 from ..errors import PackError
 from ..validation import validate
-from ..validation.checked_pack import CheckedPack, Rows, Rules, rows_where
+from ..validation.checked_pack import Rules
 from . import _document_rules, _feature_rules, _tile_rules, features, text, text_pair, tiles
 
 __all__ = ["RULES", "validate_package"]
-
-
-def _with_pixels(pack: CheckedPack) -> Rows | None:
-    """DICOM instances that have pixels; the record of others is empty."""
-    column = pack.column("index", "has_pixel_data")
-    if column is None or column.type != pa.bool_():
-        return None
-    return rows_where(pc.or_kleene(column, column.is_null()))
 
 
 #: By payload type; of others only what all packs have in common is checked.
@@ -34,7 +23,6 @@ RULES = {
     ),
     text.PAYLOAD_TYPE: Rules(_document_rules.check_tables, _document_rules.check_documents),
     text_pair.PAYLOAD_TYPE: Rules(_document_rules.check_tables, _document_rules.check_documents),
-    "dicom_patient": Rules(decodable=_with_pixels),
 }
 
 

@@ -236,6 +236,19 @@ def test_what_rows_do_not_mend_is_refused(tmp_path):
     refused(path, "outside the file|ends")
 
 
+def test_a_type_that_no_library_knows_is_reported_and_refused(tmp_path):
+    index = layout_index([0], [3], price=pa.array([1], pa.decimal128(5, 0)))
+    path = assemble(tmp_path / "x.iac", index, b"abc")
+    raw = path.read_bytes()
+    # The precision of the type is one of them.
+    fives = [at for at in range(HEADER_BYTES, len(raw)) if raw[at:].startswith(b"\5\0\0\0")]
+    for at in fives:
+        path.write_bytes(raw[:at] + b"\0" + raw[at + 1 :])
+        assert [(row, check) for row, check, _ in errors_of(path)] == [(None, "container")]
+        refused(path, "x.iac: ")
+    assert fives
+
+
 def test_a_pack_that_would_be_empty_is_refused(tmp_path):
     path = write_pack(tmp_path / "x.iac", payloads_of(2))
     flip_payload(path, 0)

@@ -24,7 +24,7 @@ from ..errors import PackError
 from ..pack import PackReader
 from . import records
 from ._validate import findings, report_of
-from .checked_pack import UNREADABLE, CheckedPack
+from .checked_pack import UNREADABLE, CheckedPack, reason_of
 from .report import Finding, PackReport
 
 __all__ = ["RepairReport", "repair"]
@@ -87,12 +87,14 @@ def repair(
     with PackReader(source) as reader:
         if os.path.exists(target) and os.path.samefile(source, target):
             raise ValueError(f"{source}: out is the pack itself, write beside it")
+        with _refusing(str(reader.package_path)):
+            pack = CheckedPack(reader, workers)
         bar = None
         if shows_progress(progress):
-            size = 2 * reader.header["data_length"]  # each record is checked, then copied
+            size = 2 * pack.header["data_length"]  # each record is checked, then copied
             bar = tqdm(total=size, unit="B", unit_scale=True, desc="repair")
+            pack.advance = bar.update
         try:
-            pack = CheckedPack(reader, workers, *([] if bar is None else [bar.update]))
             report, kept = _checked(pack)
             _write(pack, kept, target, overwrite)
         finally:
@@ -124,30 +126,30 @@ def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
     report = report_of(pack, noted())
     unmended += [finding for finding in repeated if kept[finding.row]]
     if unmended:
-        raise _refused(pack, str(unmended[0]))
+        raise _refused(pack.path, str(unmended[0]))
     if not kept.all():
         if pack.payload_type in adapters.WHOLE:
-            raise _refused(pack, adapters.WHOLE[pack.payload_type])
+            raise _refused(pack.path, adapters.WHOLE[pack.payload_type])
         if pack.payload_type == dicom.PAYLOAD_TYPE:
-            with _refusing(pack):
+            with _refusing(pack.path):
                 kept = dicom.whole_instances(pack.native, pack.reader.index_table, kept)
         if not kept.any():
-            raise _refused(pack, "no record is whole")
+            raise _refused(pack.path, "no record is whole")
     return report, kept
 
 
 @contextmanager
-def _refusing(pack: CheckedPack) -> Iterator[None]:
+def _refusing(pack: str) -> Iterator[None]:
     """For work on tables that may lack what it needs."""
     try:
         yield
     except (KeyError, TypeError, *UNREADABLE) as error:
-        raise _refused(pack, pack.reason(error)) from error
+        raise _refused(pack, reason_of(error, pack)) from error
 
 
-def _refused(pack: CheckedPack, reason: str) -> PackError:
-    error = PackError(f"{pack.path}: cannot be repaired: {reason}")
-    error.pack = pack.path
+def _refused(pack: str, reason: str) -> PackError:
+    error = PackError(f"{pack}: cannot be repaired: {reason}")
+    error.pack = pack
     return error
 
 
@@ -172,7 +174,7 @@ def _write(pack: CheckedPack, kept: npt.NDArray[np.bool_], out: str, overwrite: 
 
 def _series(pack: CheckedPack, slides: pa.Table, index: pa.Table) -> tuple[bytes, pa.Table]:
     """Series count their instances, and one without any has no place."""
-    with _refusing(pack):
+    with _refusing(pack.path):
         used = np.isin(slides["series_idx"].to_numpy(), index["series_idx"].to_numpy())
         return dicom.templates(pack.native, kept_rows(slides, used), index)
 

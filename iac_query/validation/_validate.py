@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -101,17 +101,12 @@ def reports(
     try:
         for file in files:
             start = 0 if bar is None else bar.n
-            advance = _ignore if bar is None else bar.update
-            yield _report(file, *most, workers, storage_options, advance)
+            yield _report(file, *most, workers, storage_options, bar)
             if bar is not None:
                 bar.update(start + _size(file) - bar.n)
     finally:
         if bar is not None:
             bar.close()
-
-
-def _ignore(size: int) -> None:
-    pass
 
 
 def _limit(value: int, name: str) -> int:
@@ -136,13 +131,15 @@ def _report(
     max_crc: int,
     workers: int | None,
     storage_options: Mapping[str, Any] | None,
-    advance: Callable[[int], object],
+    bar: tqdm | None,
 ) -> PackReport:
     name = file.filename if is_url(file.path) else file.path
     try:
         options = storage_options if is_url(file.path) else None
         with PackReader(file.path, options) as reader:
-            pack = CheckedPack(reader, workers, advance)
+            pack = CheckedPack(reader, workers)
+            if bar is not None:
+                pack.advance = bar.update
             return report_of(pack, findings(pack, max_decode, max_crc))
     except UNREADABLE as error:
         finding = Finding(name, None, "container", reason_of(error, name))
@@ -187,9 +184,7 @@ def _findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Find
     yield from undecodable
     decode = np.zeros(len(pack), bool)
     if not undecodable:
-        decodable = rules.decodable(pack)
-        chosen = rows if decodable is None else np.intersect1d(rows, decodable)
-        decode[records.evenly(chosen, max_decode)] = True
+        decode[records.evenly(rows, max_decode)] = True
     if pack.native.kind == "variable" and pack.has("index", "crc32"):
         compare = records.evenly(rows, max_crc)
         yield from records.check_stored(pack, compare[~decode[compare]], places.lengths)

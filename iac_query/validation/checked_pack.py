@@ -31,19 +31,14 @@ _LONGEST_NAME = 200
 class CheckedPack:
     """What all checks ask of a pack, and what they count."""
 
-    def __init__(
-        self,
-        reader: PackReader,
-        workers: int | None = None,
-        advance: Callable[[int], object] = lambda size: None,
-    ) -> None:
+    def __init__(self, reader: PackReader, workers: int | None = None) -> None:
         self.reader = reader
         self.native = reader.native
         self.header = reader.header
         self.path = str(reader.package_path)
         self.workers = workers
         #: Called with the number of stored bytes that were read.
-        self.advance = advance
+        self.advance: Callable[[int], object] = lambda size: None
         self.schemas: dict[TableName, pa.Schema] = {
             name: table_schema(self.native, name) for name in ("slide", "index")
         }
@@ -105,8 +100,6 @@ class Rules:
     tables: Callable[[CheckedPack], Iterator[Finding]] | None = None
     #: Checks decoded records of rows, all of which could be decoded.
     records: Callable[[CheckedPack, Rows, Batch], Iterator[Finding]] | None = None
-    #: The rows whose record is one of the codec; None for all.
-    decodable: Callable[[CheckedPack], Rows | None] = lambda pack: None
 
 
 #: What reading a damaged pack raises. PackError is a ValueError.
