@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from iac_query.adapters.features import build_teacher_feature_package
 from iac_query.adapters.tiles import build_tile_package_from_arrays
 from packs import segments_of, write_encoded
 from patients import PAIR, TEXT, make, some_patients
-from tile_data import images_of, records_of
+from tile_data import files_in, images_of, records_of
 
 import iac_query as iac
 
@@ -121,3 +123,17 @@ def errors_of(path: Any, **options: Any) -> list[tuple[int | None, str, str]]:
     options = {"max_decode": 0, "progress": False, **options}
     found = iac.validate(path, **options).findings
     return [(f.row, f.check, f.reason) for f in found if f.severity == "error"]
+
+
+def refused(path: Path, reason: str) -> None:
+    """Repair raises PackError, and leaves nothing and an old file as it was."""
+    folder = path.parent / "new"
+    folder.mkdir(exist_ok=True)
+    with pytest.raises(iac.PackError, match=reason):
+        iac.repair(path, folder / "out.iac")
+    assert files_in(folder) == set()
+    (folder / "out.iac").write_bytes(b"old")
+    with pytest.raises(iac.PackError, match=reason):
+        iac.repair(path, folder / "out.iac", overwrite=True)
+    assert files_in(folder) == {"out.iac"} and (folder / "out.iac").read_bytes() == b"old"
+    shutil.rmtree(folder)

@@ -1,8 +1,5 @@
 """Repair: a pack without its damaged rows, or none at all."""
 
-import json
-import os
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,17 +11,15 @@ from damaged_packs import (
     changed,
     errors_of,
     features,
+    refused,
     text,
     tiles,
     with_payload,
     with_value,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from iatro.iac.adapters.validate import validate_package as peer_validate
 from packs import (
     DATA,
-    HEADER_BYTES,
     assemble,
     assert_same_table,
     flip_payload,
@@ -32,9 +27,7 @@ from packs import (
     payloads_of,
     segments_of,
     write_encoded,
-    write_pack,
 )
-from tile_data import files_in
 
 import iac_query as iac
 
@@ -209,162 +202,6 @@ def test_an_instance_of_dicom_goes_with_all_its_frames(tmp_path):
     refused(path, "frame_index does not count the frames of instances")
 
 
-def refused(path: Path, reason: str, error: type[Exception] = iac.PackError) -> None:
-    """Repair raises, and leaves nothing and an old file as it was."""
-    folder = path.parent / "new"
-    folder.mkdir(exist_ok=True)
-    with pytest.raises(error, match=reason):
-        iac.repair(path, folder / "out.iac")
-    assert files_in(folder) == set()
-    (folder / "out.iac").write_bytes(b"old")
-    with pytest.raises(error, match=reason):
-        iac.repair(path, folder / "out.iac", overwrite=True)
-    assert files_in(folder) == {"out.iac"} and (folder / "out.iac").read_bytes() == b"old"
-    shutil.rmtree(folder)
-
-
-def test_what_rows_do_not_mend_is_refused(tmp_path):
-    path = changed(tiles(tmp_path / "x.iac"), index=with_value("tile_id", 5, "tile-é-1"))
-    refused(path, "x.iac: cannot be repaired: row 5: tile_id is that of row 1 as well")
-    flip_payload(path, 5)
-    repaired(path, [5])
-    path = changed(tiles(tmp_path / "x.iac"), index=lambda table: table.drop_columns(["flags"]))
-    refused(path, "cannot be repaired: the index table has no column 'flags'")
-    path = features(tmp_path / "x.iac")
-    refused(changed(path, data=segments_of(path)[3] + b"more"), "the data segment has")
-    path.write_bytes(path.read_bytes()[: HEADER_BYTES + 3])
-    refused(path, "outside the file|ends")
-
-
-def test_a_type_that_no_library_knows_is_reported_and_refused(tmp_path):
-    index = layout_index([0], [3], price=pa.array([1], pa.decimal128(5, 0)))
-    path = assemble(tmp_path / "x.iac", index, b"abc")
-    raw = path.read_bytes()
-    # The precision of the type is one of them.
-    fives = [at for at in range(HEADER_BYTES, len(raw)) if raw[at:].startswith(b"\5\0\0\0")]
-    for at in fives:
-        path.write_bytes(raw[:at] + b"\0" + raw[at + 1 :])
-        assert [(row, check) for row, check, _ in errors_of(path)] == [(None, "container")]
-        refused(path, "x.iac: ")
-    assert fives
-
-
-def test_a_pack_that_would_be_empty_is_refused(tmp_path):
-    path = write_pack(tmp_path / "x.iac", payloads_of(2))
-    flip_payload(path, 0)
-    flip_payload(path, 1)
-    refused(path, "no record is whole")
-    path = write_pack(tmp_path / "y.iac", [])
-    assert iac.repair(path, tmp_path / "out.iac").kept == 0
-
-
-def test_a_slide_image_loses_no_tiles(tmp_path):
-    path = write_pack(tmp_path / "x.iac", payloads_of(3), payload_type="wsi_image")
-    assert iac.repair(path, tmp_path / "out.iac").kept == 3
-    flip_payload(path, 2)
-    refused(path, "it must have every tile of its raster")
-
-
-def test_arguments(tmp_path, pack):
-    out = tmp_path / "out.iac"
-    with pytest.raises(ValueError, match="only local packs"):
-        iac.repair("s3://bucket/x.iac", out)
-    with pytest.raises(iac.PackNotFoundError):
-        iac.repair(tmp_path / "no.iac", out)
-    with pytest.raises(ValueError, match="out is the pack itself"):
-        iac.repair(pack, pack, overwrite=True)
-    os.symlink(pack, tmp_path / "link.iac")
-    with pytest.raises(ValueError, match="out is the pack itself"):
-        iac.repair(pack, tmp_path / "link.iac", overwrite=True)
-    with pytest.raises(ValueError, match="workers is 0"):
-        iac.repair(pack, out, workers=0)
-    assert not out.exists()
-    out.write_bytes(b"old")
-    with pytest.raises(FileExistsError, match="overwrite=True"):
-        iac.repair(pack, out)
-    assert out.read_bytes() == b"old"
-    assert str(iac.repair(pack, out, overwrite=True)) == f"{out}: 10 records, 0 dropped"
-    assert out.read_bytes() == pack.read_bytes()
-
-
 def test_a_bar_is_shown_where_asked(tmp_path, pack, capsys):
     iac.repair(pack, tmp_path / "out.iac", progress=True)
     assert "repair: 100%" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def whole_packs(tmp_path_factory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("whole")
-    packs = {name: build(folder / "x.iac").read_bytes() for name, build in SCHEMAS.items()}
-    packs["many types"] = (DATA / "index_many_types.iac").read_bytes()
-    return packs
-
-
-@given(data=st.data())
-def test_flipped_bytes_are_reported_and_repaired_or_refused(whole_packs, tmp_path, data):
-    raw = bytearray(whole_packs[data.draw(st.sampled_from(sorted(whole_packs)))])
-    length = int.from_bytes(raw[8:12], "little")
-    places = st.one_of(st.integers(0, 16 + length), st.integers(HEADER_BYTES, len(raw) - 1))
-    for at in data.draw(st.lists(places, min_size=1, max_size=4)):
-        raw[at] ^= 1 << data.draw(st.integers(0, 7))
-    path, out = tmp_path / "x.iac", tmp_path / "out.iac"
-    path.write_bytes(raw)
-    found = errors_of(path)
-    try:
-        report = iac.repair(path, out, overwrite=True)
-    except ValueError:
-        return
-    assert {row for row, *_ in found} == {
-        f.row for f in report.source.findings if f.severity == "error"
-    }
-    assert errors_of(out) == []
-
-
-@given(
-    fields=st.dictionaries(
-        st.sampled_from(
-            [
-                "payload_type",
-                "codec",
-                "codec_params",
-                "record_codecs",
-                "tile_width",
-                "stride_x",
-                "coordinate_mode",
-                "tile_shape",
-                "tile_dtype",
-                "teacher",
-                "dtype",
-                "feature_dim",
-                "feature_record_bytes",
-                "text_schema_version",
-                "metadata_length",
-            ]
-        ),
-        st.recursive(
-            st.one_of(
-                st.none(),
-                st.booleans(),
-                st.integers(-2, 2**64 - 1),
-                st.floats(allow_nan=False),
-                st.sampled_from([*SCHEMAS, "dicom_patient", "jxl", "zstd", "uint8", "float32"]),
-            ),
-            lambda inner: st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["id", "name", "params", "level"]), inner),
-            max_leaves=5,
-        ),
-    ),
-    name=st.sampled_from(sorted(SCHEMAS)),
-)
-def test_any_header_is_reported(whole_packs, tmp_path, fields, name):
-    raw = whole_packs[name]
-    length = int.from_bytes(raw[8:12], "little")
-    header = json.dumps({**json.loads(raw[16 : 16 + length]), **fields}).encode()
-    path = tmp_path / "x.iac"
-    head = raw[:8] + len(header).to_bytes(4, "little") + raw[12:16] + header
-    path.write_bytes(head.ljust(HEADER_BYTES, b"\0") + raw[HEADER_BYTES:])
-    (report,) = iac.validate(path, max_decode=0).packs
-    try:
-        iac.repair(path, tmp_path / "out.iac", overwrite=True)
-    except ValueError:
-        assert not report.ok or "2^64" in str(fields)
