@@ -19,8 +19,10 @@ def templates(pack: _native.Pack, slides: pa.Table, index: pa.Table) -> tuple[by
     """The templates of the series in ``slides``, one behind the other, and the table that says
     where each is now and how many instances of it there are.
 
-    Raises ChecksumError for a damaged one, PackIndexError for one that is not in the pack.
+    Raises ChecksumError for a damaged one, PackIndexError for one that is not in the pack,
+    PackError where ``index`` has not all frames of each instance.
     """
+    _require_whole(pack, index)
     found = []
     names = ("template_offset", "template_length", "template_crc32")
     for offset, length, crc32 in zip(*(slides[name].to_pylist() for name in names), strict=True):
@@ -49,16 +51,26 @@ def whole_instances(
     """Which rows are kept when an instance that loses a frame goes: readers find the header of all
     its frames in the row of the first, so many rows before as the frame's number.
 
-    Raises PackError where frames do not follow each other so.
+    Raises PackError where the source has not all frames of each instance.
     """
+    _require_whole(pack, index)
+    firsts = np.arange(index.num_rows) - _frames(index)
+    return kept & ~np.isin(firsts, firsts[~kept])
+
+
+def _require_whole(pack: _native.Pack, index: pa.Table) -> None:
     frames = _frames(index)
-    follows = frames[1:] == frames[:-1] + 1
-    if (frames[:1] != 0).any() or not (follows | (frames[1:] == 0)).all():
-        error = PackError(f"{pack.path}: frame_index does not count the frames of instances")
+    firsts = np.flatnonzero(frames == 0)
+    sizes = np.diff(firsts, append=len(frames))
+    whole = np.array_equal(frames, np.arange(len(frames)) - np.repeat(firsts, sizes))
+    if whole and "number_of_frames" in index.column_names:
+        has_pixels = np.asarray(index["has_pixel_data"])[firsts]
+        said = np.where(has_pixels, np.asarray(index["number_of_frames"])[firsts], 1)
+        whole = np.array_equal(sizes, said)
+    if not whole:
+        error = PackError(f"{pack.path}: rows are not all frames of each instance in their order")
         error.pack = pack.path
         raise error
-    firsts = np.arange(len(frames)) - frames
-    return kept & ~np.isin(firsts, firsts[~kept])
 
 
 def _frames(index: pa.Table) -> npt.NDArray[np.int64]:

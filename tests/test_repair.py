@@ -199,7 +199,7 @@ def test_an_instance_of_dicom_goes_with_all_its_frames(tmp_path):
     for uid, file in zip(uids[1:], files[1:], strict=True):
         assert now.read_dicom(now.row_of(uid)) == file.read_bytes()
     changed(path, index=with_value("frame_index", 1, 7))
-    refused(path, "frame_index does not count the frames of instances")
+    refused(path, "rows are not all frames of each instance in their order")
 
 
 def test_a_bar_is_shown_where_asked(tmp_path, pack, capsys):

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import dicoms as dicom_files
 import numpy as np
 import pyarrow as pa
 import pytest
+from iac_query.adapters.dicom import build_dicom_patient_package_from_files
 from iatro.iac.adapters import dicom, features, text, text_pair, tiles, validate
 from packs import DATA, assemble, layout_index, slide_table
 from pydicom.dataset import Dataset, FileMetaDataset
@@ -254,3 +256,20 @@ def test_what_is_no_patient(con, tmp_path: Path, dicoms: Path):
         payloads = con.sql(f"SELECT * EXCLUDE record, iac_image(record) AS payload FROM '{dicoms}'")
         jxl = iac.Codec.create("jxl", lossless=True, usecontainer=True)
         iac.write_pack(payloads, out, jxl, overwrite=True, payload_type="dicom_patient")
+
+
+def test_some_frames_of_an_instance_are_no_patient(con, tmp_path: Path):
+    files = []
+    for number in range(2):
+        ds = dicom_files.slice_of(number)
+        if number == 0:
+            dicom_files.set_pixels(ds, dicom_files.pixels_of(0, (4, 12, 16)), frames=True)
+        files.append(tmp_path / f"{number}.dcm")
+        ds.save_as(files[-1], enforce_file_format=True)
+    path, out = tmp_path / "x.iac", tmp_path / "out.iac"
+    build_dicom_patient_package_from_files(files, path)
+    for frame in (0, 2):
+        chosen = con.sql(f"FROM '{path}' WHERE frame_index = {frame} OR number_of_frames = 1")
+        with pytest.raises(iac.PackError, match="rows are not all frames of each instance"):
+            iac.write_pack(chosen, out)
+    assert not out.exists()
