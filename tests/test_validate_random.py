@@ -88,4 +88,4 @@ def test_any_header_is_reported(whole_packs, tmp_path, fields, name):
     try:
         iac.repair(path, tmp_path / "out.iac", overwrite=True)
     except ValueError:
-        assert not report.ok or "2^64" in str(fields)
+        assert not report.ok
