@@ -99,7 +99,7 @@ def tell(folder: Path) -> None:
 
     with step("1. A small hospital: notes, image tiles and their features, of made-up patients"):
         build_hospital(folder)
-        show_packs(con, "*.iac")
+        show_packs(con, ["notes.iac", "tiles.iac", "features.iac"])
 
     with step("2. SQL picks tiles by what notes say, by a table of labels, and by features"):
         show(QUERY)
@@ -110,7 +110,8 @@ def tell(folder: Path) -> None:
         tiles = iac_query.decode(con.sql("FROM cohort"), as_="tensor")
         images = tiles["payload"].chunk(0).to_numpy_ndarray()
         show(f"payload: {images.shape} {images.dtype}")
-        labels = [f"{row['patient_id']} {row['similarity']:.2f}" for row in tiles.to_pylist()]
+        shown = zip(*tiles.select(["patient_id", "similarity"]).to_pydict().values(), strict=True)
+        labels = [f"{patient} {similarity:.2f}" for patient, similarity in shown]
         contact_sheet(images, labels).save(folder / "cohort.png")
         show(f"contact sheet: {folder / 'cohort.png'}")
 
