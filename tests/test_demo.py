@@ -84,6 +84,16 @@ def test_the_cohort_is_what_was_asked_for(folder: Path):
     assert (left[::2, ::2] == images[0]).all()
 
 
+@pytest.mark.usefixtures("shown")
+def test_the_picture_of_the_readme_is_that_of_the_demo(folder: Path):
+    made, kept = (
+        np.asarray(Image.open(path).convert("RGB")).astype(int)
+        for path in (folder / "cohort.png", EXAMPLES.parent / "docs" / "cohort.png")
+    )
+    assert made.shape == kept.shape
+    assert np.abs(made - kept).mean() < 8  # it has fewer colours, and the labels' font may differ
+
+
 def test_a_seed_makes_the_same_hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(EXAMPLES)
     from hospital import build_hospital

@@ -98,7 +98,7 @@ def test_nothing_and_none_have_the_type_of_documents(schema):
 
 def test_documents_become_rows():
     frame = iac.scan_iac(DATA / "clinical_text.iac")
-    rows = frame.select("patient_id", doc=docs()).explode("doc", empty_as_null=False).unnest("doc")
+    rows = frame.select("patient_id", doc=docs()).explode("doc").unnest("doc")
     found = rows.filter(pl.col("doc_type") == "admission").select("patient_id", "doc_id", "text")
     assert found.collect().rows() == [("患者-1", "d1", "Admission note — é 日本 🩺\r\n")]
 
