@@ -1,5 +1,5 @@
 -- The tumour tiles of the patients whose pathology report finds vascular invasion, those first
--- that look most like the first of them. Nothing but their features and those reports is decoded.
+-- that look most like the first of them. No image is decoded.
 CREATE OR REPLACE TEMP TABLE cohort AS
 WITH
 patients AS (

@@ -38,7 +38,7 @@ _FIELDS = {
     "episode_index": pa.int32(),
     "source": pa.large_string(),
 }
-_EPISODES = np.iinfo(np.int32)
+_EPISODES = range(-(1 << 31), 1 << 31)  # of Int32
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _error(patient: Any, path: str, row: int) -> Exception | None:
     """What keeps a parsed record from being documents."""
     if isinstance(patient, Exception):
         return patient
-    if all(_EPISODES.min <= doc[-1] <= _EPISODES.max for doc in patient[2]):
+    if all(doc[-1] in _EPISODES for doc in patient[2]):
         return None
     return row_error(CodecError, path, row, "Int32 cannot hold an episode_index of it")
 
@@ -134,13 +134,17 @@ def _error(patient: Any, path: str, row: int) -> Exception | None:
 def _lists(
     records: list[list[tuple[Any, ...]] | None], schema: DocumentSchema
 ) -> pa.LargeListArray:
+    """Column by column, which is several times faster than a dict a document."""
+    offsets = np.cumsum([0, *(len(docs or ()) for docs in records)], dtype=np.int64)
+    docs = [doc for docs in records for doc in docs or ()]
     names = ("doc_id", *schema.texts, *_DESCRIPTIONS)
-
-    def struct(doc: tuple[Any, ...]) -> dict[str, Any]:
-        fields = dict(zip(names, doc, strict=True))
-        if fields["episode_index"] == -1:
-            fields["episode_index"] = None
-        return fields
-
-    lists = [docs and [struct(doc) for doc in docs] for docs in records]
-    return pa.array(lists, schema.type)
+    columns: dict[str, Any] = dict.fromkeys(names, ())
+    if docs:
+        columns = dict(zip(names, zip(*docs, strict=True), strict=True))
+    columns["episode_index"] = [None if e == -1 else e for e in columns["episode_index"]]
+    fields = list(schema.type.value_type)
+    structs = pa.StructArray.from_arrays(
+        [pa.array(columns[field.name], field.type) for field in fields], fields=fields
+    )
+    missing = pa.array([docs is None for docs in records], pa.bool_())
+    return pa.LargeListArray.from_arrays(offsets, structs, schema.type, mask=missing)

@@ -45,7 +45,7 @@ def test_the_examples(after_the_demo: Path):
     assert len(reports) == 24 and reports.columns == ["patient_id", "text"]
     invaded = reports.filter(reports["text"].str.contains("invasion is present"))
     assert len(invaded) * 12 == len(tensor)
-    with names["PackReader"]("cohort.iac") as cohort:
+    with names["PackReader"]("build/demo/invasion.iac") as cohort:
         assert len(cohort) == len(tensor)
     assert f"bytes(batch[0])  # {text!r}" in README
 
