@@ -45,8 +45,8 @@ def show(thing: Any) -> None:
 
 def show_packs(con: Any, packs: str | list[str]) -> None:
     query = """
-        SELECT parse_filename(path) AS pack, payload_type, codec, num_records AS records,
-               file_size AS bytes
+        SELECT parse_filename(path) AS pack, payload_type, coalesce(codec, 'none') AS codec,
+               num_records AS records, file_size AS bytes
         FROM iac_info(?)
     """
     show(con.sql(query, params=[packs]))
@@ -110,8 +110,8 @@ def tell(folder: Path) -> None:
         tiles = iac_query.decode(con.sql("FROM cohort"), as_="tensor")
         images = tiles["payload"].chunk(0).to_numpy_ndarray()
         show(f"payload: {images.shape} {images.dtype}")
-        shown = zip(*tiles.select(["patient_id", "similarity"]).to_pydict().values(), strict=True)
-        labels = [f"{patient} {similarity:.2f}" for patient, similarity in shown]
+        names, likeness = (tiles[name].to_pylist() for name in ("patient_id", "similarity"))
+        labels = [f"{name} {like:.2f}" for name, like in zip(names, likeness, strict=True)]
         contact_sheet(images, labels).save(folder / "cohort.png")
         show(f"contact sheet: {folder / 'cohort.png'}")
 

@@ -24,7 +24,7 @@ class Patient:
     patient_id: str
     age: int
     has_tumour: bool
-    is_invasive: bool  # there is tumour in vessels
+    is_invasive: bool  # the tumour, where there is one, has grown into vessels
 
     @property
     def pathology(self) -> str:

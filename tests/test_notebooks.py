@@ -25,7 +25,8 @@ class Shown:
         # Without the user's own settings.
         backend = "module://matplotlib_inline.backend_inline"
         env = {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "MPLBACKEND": backend}
-        NotebookClient(notebook, timeout=120, resources=resources).execute(env=env)
+        client = NotebookClient(notebook, timeout=120, startup_timeout=120, resources=resources)
+        client.execute(env=env)
         self.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
 
     def of(self, code: str) -> dict[str, str]:

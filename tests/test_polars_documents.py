@@ -2,6 +2,7 @@
 
 import re
 
+import fsspec
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -169,6 +170,19 @@ def test_options(tmp_path):
         frame.select(docs(workers="two"))
     with pytest.raises(TypeError, match="expected a struct"):
         pl.DataFrame({"record": [1]}).select(docs())
+
+
+def test_packs_behind_urls(tmp_path):
+    files = fsspec.filesystem("memory")
+    good = payload({"docs": [entry(length=2)]}, b"ok")
+    path = write_text(tmp_path / "x.iac", [good, b"bad"])
+    files.pipe("/documents.iac", path.read_bytes())
+    frame = iac.scan_iac("memory://documents.iac").select("record").collect()
+    assert frame.head(1).select(docs(storage=files).list.eval(TEXTS)).item().to_list() == ["ok"]
+    with pytest.raises(iac.CodecError, match=r"memory://documents\.iac: row 1: payload of 3 bytes"):
+        frame.select(docs(storage=files))
+    with pytest.raises(iac.PackError, match="storage="):
+        frame.select(docs())
 
 
 def test_packs_of_other_records(tmp_path):
