@@ -130,7 +130,8 @@ class PackRows:
     def values(self, column: PackColumn, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
         """The values of rows, which increase."""
         if column.table is None:
-            return pa.chunked_array([self._reader.native.dicom_patient_ids(rows, True)], pa.string())
+            ids = self._reader.native.dicom_patient_ids(rows, verify=True)
+            return pa.chunked_array([ids], pa.string())
         self.load([column])
         values = self._read[column]
         if column.table == "index":
