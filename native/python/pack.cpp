@@ -1,7 +1,7 @@
-#include "iac/dicom/headers.h"
-#include "iac/error.h"
 #include "iac/pack.h"
 
+#include "iac/dicom/headers.h"
+#include "iac/error.h"
 #include "python/bindings.h"
 #include "python/source.h"
 
