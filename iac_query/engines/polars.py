@@ -25,14 +25,14 @@ except ImportError as error:
         "scanning packs with Polars needs it: pip install iac-query[polars]"
     ) from error
 
-from .._decode import decode
-from .._documents import DOC_PAIRS, DOCS, DocumentSchema, read_docs
-from .._kinds import Kind
-from .._references import read_references
-from .._scan import BATCH_ROWS, Conjunct, scan
-from .._scan_plan import ScanPlan, empty
+from ..decoding.decode import decode
+from ..decoding.documents import DOC_PAIRS, DOCS, DocumentSchema, read_docs
+from ..decoding.kinds import Kind
+from ..decoding.references import read_references
 from ..errors import CodecError, row_error
 from ..images import IMAGE_TYPE
+from ..scanning.plan import ScanPlan, empty
+from ..scanning.run import BATCH_ROWS, Conjunct, scan
 
 __all__ = ["PayloadNamespace", "lazy_frame"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import _native
-from .errors import ChecksumError
+from .. import _native
+from ..errors import ChecksumError
 
 PAYLOAD_TYPE = "dicom_patient"
 

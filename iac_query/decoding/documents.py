@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import _native
-from ._kinds import PackKind
-from ._opening import PackOpener
-from ._options import OnError, read_options, worker_count
-from ._references import References
-from ._resolve import Resolver
-from .errors import CodecError, PackError, row_error
+from .. import _native
+from .._opening import PackOpener
+from .._options import OnError, read_options, worker_count
+from ..errors import CodecError, PackError, row_error
+from .kinds import PackKind
+from .references import References
+from .resolve import Resolver
 
 #: A document as the core gives it: its id, its texts, then these.
 _DESCRIPTIONS = (

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._common_types import column_type
-from ._slides import key_name
-from ._tables import normalised, table_schema
-from .errors import PackError
-from .pack import PackReader
+from .._slides import key_name
+from .._tables import normalised, table_schema
+from ..errors import PackError
+from ..pack import PackReader
+from .types import column_type
 
 RECORD = "record"
 LAYOUT_NAMES = ("offset", "length", "crc32")
