@@ -28,7 +28,7 @@ from .notebook import load_ipython_extension as load_ipython_extension
 from .notebook import unload_ipython_extension as unload_ipython_extension
 from .pack import PackReader, iter_payloads, read_header, read_tables
 from .remote import RemoteOptions
-from .scanning.scan import scan_arrow, scan_iac
+from .scan import scan_arrow, scan_iac
 from .variable import VariableRecordPack
 
 __all__ = [

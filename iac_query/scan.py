@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._options import OnError, PathLike
-from ..decoding.kinds import Kind
-from ..engines.arrow import record_batches
-from ..remote import RemoteOptions
-from .plan import BATCH_BYTES, ScanOptions, plan_scan
+from ._options import OnError, PathLike
+from .decoding.kinds import Kind
+from .engines.arrow import record_batches
+from .remote import RemoteOptions
+from .scanning.plan import BATCH_BYTES, ScanOptions, plan_scan
 
 if TYPE_CHECKING:
     import polars as pl
@@ -107,7 +107,7 @@ def scan_iac(
     Headers are read now, everything else when the frame is collected. Columns of types that Polars
     lacks are listed as String; reading them is a PackError.
     """
-    from ..engines.polars import lazy_frame
+    from .engines.polars import lazy_frame
 
     options = ScanOptions(
         as_=as_,
