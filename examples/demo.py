@@ -1,4 +1,4 @@
-"""The main job, start to end: a cohort out of three packs, as a table, a picture and a new pack.
+"""The main job, start to end: a cohort out of many packs, as a table, a picture and a new pack.
 
 Run it with ``./dev demo``. The packs are made by hospital.py and stay in build/demo, to be played
 with; the query is cohort.sql.
@@ -28,6 +28,7 @@ import iac_query
 EXAMPLES = Path(__file__).parent
 DATA = EXAMPLES.parent / "tests" / "data"
 QUERY = (EXAMPLES / "cohort.sql").read_text(encoding="utf-8")
+ACROSS = (files("iac_query") / "sql/queries/across_modalities.sql").read_text(encoding="utf-8")
 SHOWN = "SELECT patient_id, tile_id, round(similarity, 3) AS similarity FROM cohort"
 
 
@@ -97,9 +98,9 @@ def command_line() -> None:
 def tell(folder: Path) -> None:
     con = iac_query.connect()  # DuckDB with the extension loaded
 
-    with step("1. A small hospital: notes, image tiles and their features, of made-up patients"):
+    with step("1. A small hospital: notes, tiles, features and DICOM scans of made-up patients"):
         build_hospital(folder)
-        show_packs(con, ["notes.iac", "tiles.iac", "features.iac"])
+        show_packs(con, ["notes.iac", "tiles.iac", "features.iac", "scans/P001.iac"])
 
     with step("2. SQL picks tiles by what notes say, by a table of labels, and by features"):
         show(QUERY)
@@ -128,10 +129,19 @@ def tell(folder: Path) -> None:
         with pl.Config(tbl_hide_dataframe_shape=True, fmt_str_lengths=80):
             show(reports.select("patient_id", "tiles", "text").sort("patient_id").collect())
 
-    with step("6. The same query in the DuckDB command line"):
+    with step("6. Across modalities: notes, tiles and thin CT slices, in a pack for each patient"):
+        con.execute("CREATE TEMP TABLE labels AS FROM 'labels.csv'")
+        asked = {"notes": "notes.iac", "word": "invasion is present", "tiles": "tiles.iac"}
+        asked |= {"tissue": "tumour", "scans": "scans/*.iac", "thickness": 3}
+        for name, value in asked.items():
+            con.execute(f"SET VARIABLE {name} = ?", [value])
+        show(ACROSS)
+        show(con.sql(ACROSS))
+
+    with step("7. The first query in the DuckDB command line"):
         command_line()
 
-    with step("7. Packs that iatro-base-iac wrote: JPEG XL, JPEG, HTJ2K and JPEG-LS"):
+    with step("8. Packs that iatro-base-iac wrote: JPEG XL, JPEG, HTJ2K and JPEG-LS"):
         names = ("jxl_lossy", "jpeg_default", "htj2k_lossless_color", "jpegls_bits12")
         packs = [f"{DATA / name}.iac" for name in names]
         show_packs(con, packs)

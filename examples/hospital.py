@@ -12,6 +12,7 @@ from iac_query.adapters.features import build_teacher_feature_package_from_tile_
 from iac_query.adapters.manifests import TileRecord
 from iac_query.adapters.text import ClinicalDoc, PatientText, build_clinical_text_pack
 from iac_query.adapters.tiles import build_tile_package_from_arrays
+from scans import build_scans
 from tissue import SIZE, features, tile
 
 COLUMNS, ROWS = 4, 3  # tiles of a slide
@@ -74,10 +75,11 @@ def patients_of(random: np.random.Generator, count: int) -> list[Patient]:
 
 
 def build_hospital(folder: Path, patients: int = 24, seed: int = 1) -> None:
-    """Writes notes.iac, tiles.iac, features.iac and labels.csv, over what is there.
+    """Writes notes.iac, tiles.iac, features.iac, labels.csv and scans/, over what is there.
 
     A record of notes.iac is a patient's documents, one of tiles.iac an image, one of features.iac
-    the vector of the tile in the same row. labels.csv says what tissue the tiles show.
+    the vector of the tile in the same row. labels.csv says what tissue the tiles show. In scans/
+    is a pack of CT and MR slices for each patient.
     """
     random = np.random.default_rng(seed)
     people = patients_of(random, patients)
@@ -106,3 +108,4 @@ def build_hospital(folder: Path, patients: int = 24, seed: int = 1) -> None:
         writer = csv.writer(file)
         writer.writerow(["tile_id", "tissue"])
         writer.writerows(zip([r.tile_id for r in records], tissues, strict=True))
+    build_scans(folder / "scans", [patient.patient_id for patient in people], random)

@@ -1,12 +1,14 @@
 """The demo that the README promises."""
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from iac_query.adapters.dicom import DicomPatientReader
 from iac_query.adapters.features import FeatureCacheReader, read_feature_package_records
 from iac_query.adapters.text import ClinicalTextReader
 from iac_query.adapters.tiles import TilePackageReader
@@ -45,15 +47,20 @@ def test_what_the_demo_says(shown: str, folder: Path):
     assert command_line.count("-tile-") == 3
 
 
-def wanted_tiles(folder: Path) -> list[str]:
-    """The cohort without a query: the tiles that are most like the first one."""
+def invaded(folder: Path) -> set[str]:
+    """Patients whose pathology report finds vascular invasion."""
     with ClinicalTextReader(folder / "notes.iac") as notes:
-        patients = {
+        return {
             patient.patient_id
             for patient in notes.read_patients_at(range(len(notes)))
             for doc in patient.docs
             if doc.doc_type == "pathology" and "Vascular invasion is present" in doc.text
         }
+
+
+def wanted_tiles(folder: Path) -> list[str]:
+    """The cohort without a query: the tiles that are most like the first one."""
+    patients = invaded(folder)
     with (folder / "labels.csv").open() as file:
         tissues = {row["tile_id"]: row["tissue"] for row in csv.DictReader(file)}
     records = read_feature_package_records(folder / "features.iac")
@@ -102,8 +109,25 @@ def test_a_seed_makes_the_same_hospital(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / name).mkdir()
         build_hospital(tmp_path / name, patients=4, seed=seed)
     a, b, c = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in "abc"
+        {
+            str(path.relative_to(tmp_path / name)): path.read_bytes()
+            for path in (tmp_path / name).rglob("*.*")
+        }
+        for name in "abc"
     )
     assert a == b
-    assert all(a[name] != c[name] for name in a)
+    assert all(a[name] != c[name] for name in a if not name.startswith("scans"))
     assert len(iac.PackReader(tmp_path / "a" / "tiles.iac")) == 4 * 12
+
+
+def test_patients_across_modalities(shown: str, folder: Path):
+    thin = set()
+    for path in (folder / "scans").iterdir():
+        with DicomPatientReader(path) as scans:
+            modalities = scans.series_table["modality"].to_pylist()
+            row = scans.instance_table["series_idx"].to_pylist().index(modalities.index("CT"))
+            if scans.read_dataset(row).SliceThickness < 3:
+                thin.add(path.stem)
+    told = shown.partition("Across modalities")[2].partition("command line")[0]
+    assert set(re.findall(r"P\d{3}", told)) == invaded(folder) & thin
+    assert invaded(folder) & thin
