@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .._adapter_packs import ADAPTERS
+from ..cohorts.adapter_packs import ADAPTERS
 from ..validation.checked_pack import Batch, CheckedPack, Rows
 from ..validation.report import Finding
 from ._documents import parsed

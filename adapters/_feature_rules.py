@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._adapter_packs import ADAPTERS
+from ..cohorts.adapter_packs import ADAPTERS
 from ..errors import PackError
 from ..fixed import fixed_shape
 from ..validation.checked_pack import Batch, CheckedPack, Rows

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .._adapter_packs import ADAPTERS
 from .._native import PIXEL_TYPES
+from ..cohorts.adapter_packs import ADAPTERS
 from ..images import ImageBatch, array_shape
 from ..validation.checked_pack import Batch, CheckedPack, Rows
 from ..validation.report import Finding

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._kinds import Kind
 from ._options import OnError, PathLike
-from ._scan_plan import BATCH_BYTES, ScanOptions, plan_scan
+from .decoding.kinds import Kind
 from .engines.arrow import record_batches
 from .remote import RemoteOptions
+from .scanning.plan import BATCH_BYTES, ScanOptions, plan_scan
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from tqdm import tqdm
 
-from .. import _adapter_packs as adapters
-from .. import _dicom_templates as dicom
 from .._options import PathLike, shows_progress
-from .._rows import kept_rows
 from .._urls import is_url, local_path
 from ..batch import ContiguousRecordBatch
 from ..build import write_data, write_records
+from ..cohorts import adapter_packs as adapters
+from ..cohorts import dicom_templates as dicom
+from ..decoding.rows import kept_rows
 from ..errors import PackError
 from ..pack import PackReader
 from . import records

@@ -11,10 +11,10 @@ import numpy as np
 from tqdm import tqdm
 
 from .._options import PathLike, shows_progress, worker_count
-from .._pack_files import PackFile, pack_files
 from .._urls import is_url
 from ..errors import PackNotFoundError
 from ..pack import PackReader
+from ..scanning.files import PackFile, pack_files
 from . import container, records
 from .checked_pack import UNREADABLE, CheckedPack, Rules, reason_of
 from .report import Finding, PackReport, ValidationReport, bounded

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._stored_codecs import CODEC_ID, codec_ids
 from ..codec import Codec, codec_of_header
+from ..cohorts.stored_codecs import CODEC_ID, codec_ids
 from ..errors import CodecError, PackError
 from ..fixed import fixed_shape
 from .checked_pack import UNREADABLE, CheckedPack, numbers

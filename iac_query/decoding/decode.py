@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import _native
-from ._kinds import KINDS, Kind, PackKind
-from ._opening import PackOpener
-from ._options import MAX_BATCH_BYTES, OnError, checked_report, read_options
-from ._references import References, read_references
-from ._resolve import Resolver
-from ._rows import Rows, kept_rows, whole
-from .errors import CodecError, PackError, RecordFailure, row_error
-from .images import IMAGE_TYPE
+from .. import _native
+from .._opening import PackOpener
+from .._options import MAX_BATCH_BYTES, OnError, checked_report, read_options
+from ..errors import CodecError, PackError, RecordFailure, row_error
+from ..images import IMAGE_TYPE
+from .kinds import KINDS, Kind, PackKind
+from .references import References, read_references
+from .resolve import Resolver
+from .rows import Rows, kept_rows, whole
 
 __all__ = ["decode"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._scan import Conjunct
+from .run import Conjunct
 
 Words = list[tuple[bytes, bytes]]
 

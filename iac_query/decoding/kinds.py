@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from . import _native
-from ._tensors import fixed_size_lists, tensors
-from .batch import ContiguousRecordBatch
-from .codec import is_registered
-from .errors import CodecError
-from .fixed import fixed_shape
-from .images import IMAGE_TYPE, ImageBatch
+from .. import _native
+from .._tensors import fixed_size_lists, tensors
+from ..batch import ContiguousRecordBatch
+from ..codec import is_registered
+from ..errors import CodecError
+from ..fixed import fixed_shape
+from ..images import IMAGE_TYPE, ImageBatch
 
 Kind = Literal["bytes", "text", "image", "vector", "tensor", "stored"]
 KINDS: tuple[Kind, ...] = ("bytes", "text", "image", "vector", "tensor", "stored")

@@ -9,8 +9,8 @@ from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
 
-from ._pack_columns import UniqueNames
-from ._pack_files import PackFile
+from .columns import UniqueNames
+from .files import PackFile
 
 NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
-from ._decode import BatchTooLarge, Decoded, Decoder
-from ._kinds import Kind, PackKind
-from ._options import OnError, PathLike, checked_report
-from ._references import read_references
-from ._rows import PIECE_ROWS, Rows, pieces
-from .errors import PackError, RecordFailure
+from .. import _native
+from .._options import OnError, PathLike, checked_report
+from ..errors import PackError, RecordFailure
+from .decode import BatchTooLarge, Decoded, Decoder
+from .kinds import Kind, PackKind
+from .references import read_references
+from .rows import PIECE_ROWS, Rows, pieces
 
 __all__ = ["iter_decode"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._tables import plain_type
+from .._tables import plain_type
 
 types = pa.types
 

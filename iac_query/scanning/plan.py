@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ._common_types import common_type
-from ._kinds import KINDS, Kind, PackKind
-from ._options import OnError, PathLike, read_options
-from ._pack_columns import RECORD, PackColumn, lower_case, pack_columns
-from ._pack_files import PackFile, pack_files
-from ._partitions import partitions
-from .errors import CodecError, PackError, StaleReferenceError
-from .pack import PackReader
-from .remote import RemoteOptions
+from .._options import OnError, PathLike, read_options
+from ..decoding.kinds import KINDS, Kind, PackKind
+from ..errors import CodecError, PackError, StaleReferenceError
+from ..pack import PackReader
+from ..remote import RemoteOptions
+from .columns import RECORD, PackColumn, lower_case, pack_columns
+from .files import PackFile, pack_files
+from .partitions import partitions
+from .types import common_type
 
 RECORD_TYPE = pa.struct({"pack": pa.string(), "row": pa.int64(), "stamp": pa.uint32()})
 
@@ -166,7 +166,7 @@ def _table_fields(plan: ScanPlan, first: dict[Shape, str]) -> list[pa.Field]:
     do not go together make a text column that cannot be read.
     """
     groups: dict[str, list[tuple[PackColumn, str]]] = {}
-    for table in ("index", "slide"):
+    for table in ("index", "slide", None):
         for shape, path in first.items():
             for column in shape.columns:
                 if column.table == table:

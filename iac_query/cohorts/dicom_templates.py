@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from . import _native
-from .errors import ChecksumError, PackError
+from .. import _native
+from ..errors import ChecksumError, PackError
 
 PAYLOAD_TYPE = "dicom_patient"
 

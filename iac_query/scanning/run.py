@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from . import _native
-from ._common_types import cast
-from ._decode import Decoder
-from ._pack_columns import RECORD, PackRows, lower_case, take
-from ._references import NO_STAMP, References
-from ._scan_plan import RECORD_TYPE, ScanPlan
-from .errors import PackError
-from .pack import PackReader
+from .. import _native
+from ..decoding.decode import Decoder
+from ..decoding.references import NO_STAMP, References
+from ..errors import PackError
+from ..pack import PackReader
+from .columns import RECORD, PackRows, lower_case, take
+from .plan import RECORD_TYPE, ScanPlan
+from .types import cast
 
 #: Rows of a batch without payloads.
 BATCH_ROWS = 100_000

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from . import _native
-from .codec import Codec
-from .errors import CodecError, row_error
+from .. import _native
+from ..codec import Codec
+from ..errors import CodecError, row_error
 
 #: The column of the index, and what the header calls the codec of a pack whose records differ:
 #: readers that know of one codec only refuse it.

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ._tables import value_buffers
-from .images import IMAGE_TYPE
+from .._tables import value_buffers
+from ..images import IMAGE_TYPE
 
 
 def is_bytes(type: pa.DataType) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from ._options import PathLike
-from ._urls import is_url, local_path, public_url
-from .errors import PackNotFoundError
+from .._options import PathLike
+from .._urls import is_url, local_path, public_url
+from ..errors import PackNotFoundError
 
 ANY_FOLDERS = "**"
 

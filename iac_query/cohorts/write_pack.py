@@ -15,22 +15,22 @@ import numpy.typing as npt
 import pyarrow as pa
 from tqdm import tqdm
 
-from . import _adapter_packs as adapters
-from . import _dicom_templates as dicom
-from . import _payloads
-from ._iter_decode import iter_decode
-from ._kinds import Kind
-from ._opening import PackOpener
-from ._options import PathLike, checked_report, read_options, shows_progress
-from ._references import read_references
-from ._rows import kept_rows, whole
-from ._slides import SLIDE_NAMES, key_name, part_slides
-from ._sources import Sources
-from ._stored_codecs import CODEC_ID
-from ._tables import normalised
-from .build import encoded_blocks, matrix_header, write_data, write_records
-from .codec import Codec, ImageCodec
-from .errors import RecordFailure
+from .._opening import PackOpener
+from .._options import PathLike, checked_report, read_options, shows_progress
+from .._slides import SLIDE_NAMES, key_name, part_slides
+from .._tables import normalised
+from ..build import encoded_blocks, matrix_header, write_data, write_records
+from ..codec import Codec, ImageCodec
+from ..decoding.iter_decode import iter_decode
+from ..decoding.kinds import Kind
+from ..decoding.references import read_references
+from ..decoding.rows import kept_rows, whole
+from ..errors import RecordFailure
+from . import adapter_packs as adapters
+from . import dicom_templates as dicom
+from . import payloads
+from .sources import Sources
+from .stored_codecs import CODEC_ID
 
 __all__ = ["write_pack"]
 
@@ -225,17 +225,17 @@ def _encode(
         row = column.is_null().index(True).as_py()
         raise ValueError(f"row {row}: the {payload} is NULL, every row must have one")
     table = table.drop_columns([payload])
-    images = _payloads.is_images(column.type)
-    if len(_payloads.shape_of(column.type)) == 1 and (codec is None or codec.name == Codec.NONE):
+    images = payloads.is_images(column.type)
+    if len(payloads.shape_of(column.type)) == 1 and (codec is None or codec.name == Codec.NONE):
         _write_matrix(job, table, column)
         return
-    if not images and not _payloads.is_bytes(column.type):
+    if not images and not payloads.is_bytes(column.type):
         raise TypeError(f"payloads are {column.type}, expected bytes, text, images or vectors")
     if images and codec is None:
         raise ValueError("payloads are images: name a codec of images, such as 'jpeg2000'")
     codec = codec or Codec.create(_CODEC)
     _check_kind(codec, images, "payloads")
-    objects = _payloads.images if images else _payloads.records
+    objects = payloads.images if images else payloads.records
     starts = range(0, len(column), _ENCODE_ROWS)
     parts = (objects(column.slice(start, _ENCODE_ROWS)) for start in starts)
     blocks = _encoded(codec, parts, workers)
@@ -246,13 +246,13 @@ def _encode(
 
 
 def _write_matrix(job: _Job, table: pa.Table, column: pa.ChunkedArray) -> None:
-    (dim,) = _payloads.shape_of(column.type)
-    dtype = np.dtype(_payloads.value_type(column.type).to_pandas_dtype())
+    (dim,) = payloads.shape_of(column.type)
+    dtype = np.dtype(payloads.value_type(column.type).to_pandas_dtype())
     if dtype.kind not in "biufc":
         raise TypeError(f"payloads are {column.type}, expected vectors of numbers or booleans")
     header = job.header({"codec": Codec.NONE, **matrix_header(dim, dtype)})
     slides, index = job.tables(table, header)
-    chunks = (_payloads.matrix_bytes(chunk) for chunk in column.chunks)
+    chunks = (payloads.matrix_bytes(chunk) for chunk in column.chunks)
     write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
 
 
@@ -328,7 +328,7 @@ def _copy(
         slides, index = job.tables(table, header, slide_names, sources.source)
         parts = _stored(records, reading)
         with closing(parts), closing(job.shown(parts, table.num_rows)) as shown:
-            chunks = map(_payloads.joined_bytes, _chunks(shown))
+            chunks = map(payloads.joined_bytes, _chunks(shown))
             write_data(job.path, header, slides, index, chunks, overwrite=job.overwrite)
         return
     table = _without_layout(table)
@@ -390,12 +390,12 @@ def _transcoded(
     images = sources.images[~same]
     for kind in np.unique(images).tolist():
         _check_kind(codec, kind, "records")
-    objects = _payloads.images if images.all() else _payloads.records
+    objects = payloads.images if images.all() else payloads.records
     to_encode = _read(kept_rows(records, ~same), None, {**reading, "prefetch": 1})
     to_copy = _stored(kept_rows(records, same), reading)
     with closing(to_encode), closing(to_copy):
         parts = map(objects, to_encode)
         encoded = chain.from_iterable(_encoded(codec, parts, reading["workers"]))
-        stored = chain.from_iterable(map(_payloads.records, to_copy))
+        stored = chain.from_iterable(map(payloads.records, to_copy))
         for is_same in same.tolist():
             yield [next(stored if is_same else encoded)]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
-from ._opening import PackOpener
-from ._options import OnError
-from ._references import NO_STAMP, References
-from .errors import PackError, RecordFailure, StaleReferenceError, row_error
+from .. import _native
+from .._opening import PackOpener
+from .._options import OnError
+from ..errors import PackError, RecordFailure, StaleReferenceError, row_error
+from .references import NO_STAMP, References
 
 
 class Resolver:

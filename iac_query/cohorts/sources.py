@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ._opening import PackOpener
-from ._references import References
-from ._resolve import Resolver
-from ._stored_codecs import StoredCodecs
-from ._tables import table_schema
-from .fixed import fixed_shape
+from .._opening import PackOpener
+from .._tables import table_schema
+from ..decoding.references import References
+from ..decoding.resolve import Resolver
+from ..fixed import fixed_shape
+from .stored_codecs import StoredCodecs
 
 #: Fields of a header that follow from what is written.
 _LAYOUT_FIELDS = {"format", "version", "header_bytes", "num_slides", "num_records"} | {

@@ -1,4 +1,5 @@
-"""The columns that one pack shows to queries: those of its index, and of the slides joined to it.
+"""The columns that one pack shows to queries: those of its index, of the slides joined to it, and
+the patient of DICOM headers.
 
 They are named and joined as ``iac_scan`` does it in SQL.
 """
@@ -16,24 +17,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._common_types import column_type
-from ._slides import key_name
-from ._tables import normalised, table_schema
-from .errors import PackError
-from .pack import PackReader
+from .._slides import key_name
+from .._tables import normalised, table_schema
+from ..errors import PackError
+from ..pack import PackReader
+from .types import column_type
 
 RECORD = "record"
 LAYOUT_NAMES = ("offset", "length", "crc32")
+PATIENT_ID = "patient_id"
 
 _LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 @dataclass(frozen=True)
 class PackColumn:
-    """A column of a pack: its name among the others, its table and position there, its type."""
+    """A column of a pack: its name among the others, its table and position there, its type.
+
+    That of no table is PATIENT_ID, which DICOM headers tell.
+    """
 
     name: str
-    table: Literal["index", "slide"]
+    table: Literal["index", "slide"] | None
     position: int
     type: pa.DataType
 
@@ -61,18 +66,18 @@ def lower_case(name: str) -> str:
 
 def pack_columns(reader: PackReader, layout: bool = False) -> tuple[PackColumn, ...]:
     """Index columns, without those of the layout unless asked for, then slide columns, where each
-    record has one slide. The key that joins them appears once.
+    record has one slide. The key that joins them appears once. Packs of DICOM instances have
+    PATIENT_ID in any case.
     """
     hidden = LAYOUT_NAMES if reader.native.kind == "variable" and not layout else ()
-    index, slides = _schemas(reader)
-    return _columns(
-        index.remove_metadata(), slides.remove_metadata(), hidden, reader.native.num_slides == 1
-    )
+    index, slides = (schema.remove_metadata() for schema in _schemas(reader))
+    native = reader.native
+    return _columns(index, slides, hidden, native.num_slides == 1, native.is_dicom)
 
 
 @functools.lru_cache(maxsize=256)  # most packs of a scan have the same
 def _columns(
-    index: pa.Schema, slides: pa.Schema, hidden: tuple[str, ...], one_slide: bool
+    index: pa.Schema, slides: pa.Schema, hidden: tuple[str, ...], one_slide: bool, dicom: bool
 ) -> tuple[PackColumn, ...]:
     names = UniqueNames()
     names.add(RECORD, 0)
@@ -87,6 +92,8 @@ def _columns(
             if field.name != key:
                 name = names.add(field.name, position)
                 columns.append(PackColumn(name, "slide", position, column_type(field.type)))
+    if dicom and all(lower_case(column.name) != PATIENT_ID for column in columns):
+        columns.append(PackColumn(PATIENT_ID, None, 0, pa.string()))
     return tuple(columns)
 
 
@@ -122,6 +129,9 @@ class PackRows:
 
     def values(self, column: PackColumn, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
         """The values of rows, which increase."""
+        if column.table is None:
+            ids = self._reader.native.dicom_patient_ids(rows, verify=True)
+            return pa.chunked_array([ids], pa.string())
         self.load([column])
         values = self._read[column]
         if column.table == "index":
