@@ -13,7 +13,11 @@ import iac_query as iac
 PACKS = sorted(MANIFEST)
 FIXED = [name for name in PACKS if "feature_dim" in MANIFEST[name]["header"]]
 VARIABLE = [
-    name for name in PACKS if MANIFEST[name]["records"] and name not in FIXED and name not in IMAGES
+    name
+    for name in PACKS
+    if any("decoded" in record for record in MANIFEST[name]["records"])
+    and name not in FIXED
+    and name not in IMAGES
 ]
 
 

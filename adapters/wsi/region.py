@@ -1,0 +1,181 @@
+"""Rectangles of a raster of tiles: pixel by pixel, or averaged to coarser pixels."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _native
+from ..._options import read_options, worker_count
+from ...errors import PackError, row_error
+from ...images import ImageBatch
+from ...pack import PackReader
+from .schema import Level, Slide
+
+#: Pixels decoded at a time, in bytes.
+_BATCH_BYTES = 64 << 20
+
+Pair = tuple[float, float]
+
+
+class Raster:
+    """The tiles of one level.
+
+    ``rows`` holds the row of the tile at [tile_y, tile_x], -1 for background. ``cache`` keeps
+    decoded tiles, at most ``cache_tiles`` of them, none for 0.
+    """
+
+    def __init__(
+        self,
+        reader: PackReader,
+        slide: Slide,
+        level: Level,
+        rows: npt.NDArray[np.int64],
+        cache_bytes: int,
+    ) -> None:
+        self._reader = reader
+        self._slide = slide
+        self.level = level
+        self._rows = rows
+        tile_bytes = level.tile_width * level.tile_height * slide.channels * slide.dtype.itemsize
+        self._batch = max(1, _BATCH_BYTES // tile_bytes)
+        self._cache_tiles = cache_bytes // tile_bytes
+        # Without a lock, which a forked child might find taken: each operation is atomic.
+        self._cache: OrderedDict[int, npt.NDArray[Any]] = OrderedDict()
+
+    def read(self, x: int, y: int, width: int, height: int, workers: int | None) -> Any:
+        """Pixels (height, width, channels) from x, y on; background outside."""
+        slide = self._slide
+        worker_count(workers)
+        out = np.empty((height, width, slide.channels), slide.dtype)
+        out[:] = slide.background
+        for (tile_y, tile_x), tile in self._tiles(x, y, x + width, y + height, workers):
+            top, left = max(tile_y, y), max(tile_x, x)
+            bottom = min(tile_y + tile.shape[0], y + height)
+            right = min(tile_x + tile.shape[1], x + width)
+            out[top - y : bottom - y, left - x : right - x] = tile[
+                top - tile_y : bottom - tile_y, left - tile_x : right - tile_x
+            ]
+        return out
+
+    def average(
+        self, start: Pair, scale: Pair, width: int, height: int, workers: int | None
+    ) -> npt.NDArray[Any]:
+        """Pixels (height, width, channels), of which [i, j] is the mean of the rectangle from
+        ``start`` + (j, i) * ``scale`` up to ``start`` + (j + 1, i + 1) * ``scale``, in pixels along
+        x and y, background outside; rounded half to even.
+        """
+        if scale == (1, 1) and all(place == int(place) for place in start):
+            return self.read(int(start[0]), int(start[1]), width, height, workers)
+        slide = self._slide
+        sums = np.zeros((height, width, slide.channels))
+        end = start[0] + width * scale[0], start[1] + height * scale[1]
+        bounds = [int(np.floor(v)) for v in start] + [int(np.ceil(v)) for v in end]
+        background = [float(value) for value in slide.background]
+        held: list[tuple[tuple[int, int], npt.NDArray[Any]]] = []
+        for placed in self._batches(*bounds, workers):
+            held = placed
+            _native.add_area_sums(
+                sums,
+                [tile for _, tile in held],
+                np.array([place for place, _ in held], np.int64),
+                start[::-1],
+                scale[::-1],
+                background,
+                worker_count(workers),
+            )
+        sums /= scale[0] * scale[1]
+        sums += background
+        np.rint(sums, out=sums)
+        return np.clip(sums, 0, np.iinfo(slide.dtype).max, out=sums).astype(slide.dtype)
+
+    def _tiles(self, *window_and_workers: Any) -> Iterator[tuple[tuple[int, int], Any]]:
+        for batch in self._batches(*window_and_workers):
+            yield from batch
+
+    def _batches(
+        self, left: int, top: int, right: int, bottom: int, workers: int | None
+    ) -> Iterator[list[tuple[tuple[int, int], npt.NDArray[Any]]]]:
+        """The stored tiles of a window, some at a time: their upper left pixel, and what they have
+        of the raster, (height, width, channels)."""
+        level = self.level
+        left, top = max(left, 0), max(top, 0)
+        right, bottom = min(right, level.width), min(bottom, level.height)
+        if left >= right or top >= bottom:
+            return
+        first_x, first_y = left // level.tile_width, top // level.tile_height
+        last_x, last_y = -(-right // level.tile_width), -(-bottom // level.tile_height)
+        rows = self._rows[first_y:last_y, first_x:last_x]
+        at_y, at_x = np.nonzero(rows >= 0)
+        for begin in range(0, len(at_y), self._batch):
+            some = slice(begin, begin + self._batch)
+            places = [(int(y) + first_y, int(x) + first_x)
+                      for y, x in zip(at_y[some], at_x[some], strict=True)]  # fmt: skip
+            images = self._decoded(rows[at_y[some], at_x[some]], workers)
+            yield [
+                (
+                    (y * level.tile_height, x * level.tile_width),
+                    self._cut(image, y, x),
+                )
+                for (y, x), image in zip(places, images, strict=True)
+            ]
+
+    def _decoded(
+        self, rows: npt.NDArray[np.int64], workers: int | None
+    ) -> list[npt.NDArray[Any]]:
+        if not self._cache_tiles:
+            return self._decode(rows, workers)
+        found: dict[int, npt.NDArray[Any]] = {}
+        for row in rows.tolist():
+            if (image := self._cache.get(row)) is not None:
+                found[row] = image
+        missing = [row for row in rows.tolist() if row not in found]
+        for row, image in zip(missing, self._decode(np.array(missing, np.int64), workers),
+                              strict=True):  # fmt: skip
+            # Of its own, so that it does not keep a whole batch in memory.
+            found[row] = self._cache[row] = image.copy()
+            found[row].flags.writeable = False
+        for row in found:
+            try:
+                self._cache.move_to_end(row)
+            except KeyError:  # another thread has let go of it
+                continue
+        while len(self._cache) > self._cache_tiles:
+            try:
+                self._cache.popitem(last=False)
+            except KeyError:
+                break
+        return [found[row] for row in rows.tolist()]
+
+    def _decode(self, rows: npt.NDArray[np.int64], workers: int | None) -> list[npt.NDArray[Any]]:
+        if len(rows) == 0:
+            return []
+        batch = self._reader.native.read(rows, *read_options(True, workers))
+        if batch.images is None:
+            raise PackError(f"{self._reader.package_path}: raster_codec decodes to no images")
+        return [self._checked(image, row)
+                for image, row in zip(ImageBatch.from_native(batch, "raise"), rows.tolist(),
+                                      strict=True)]  # fmt: skip
+
+    def _checked(self, image: Any, row: int) -> npt.NDArray[Any]:
+        level, slide = self.level, self._slide
+        if image is not None and image.ndim == 2:
+            image = image[:, :, np.newaxis]
+        wanted = (level.tile_height, level.tile_width, slide.channels)
+        if image is None or image.shape != wanted or image.dtype != slide.dtype:
+            found = "no image" if image is None else f"{image.shape} of {image.dtype}"
+            raise row_error(
+                PackError,
+                str(self._reader.package_path),
+                row,
+                f"the tile is {found}, the header says {wanted} of {slide.dtype}",
+            )
+        return image
+
+    def _cut(self, image: npt.NDArray[Any], tile_y: int, tile_x: int) -> npt.NDArray[Any]:
+        width, height = self.level.valid_size(tile_x, tile_y)
+        return image[:height, :width]
