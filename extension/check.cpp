@@ -148,7 +148,7 @@ class Checker {
 };
 
 void bind(duckdb_bind_info info) {
-  auto packs = std::make_unique<PackList>(bind_packs(info, "iac_check"));
+  auto packs = std::make_unique<PackList>(bind_packs(info));
   duckdb_bind_add_result_column(info, "pack", logical_type(DUCKDB_TYPE_VARCHAR).get());
   duckdb_bind_add_result_column(info, "row", logical_type(DUCKDB_TYPE_BIGINT).get());
   duckdb_bind_add_result_column(info, "reason", logical_type(DUCKDB_TYPE_VARCHAR).get());

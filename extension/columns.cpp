@@ -1,7 +1,6 @@
 #include "columns.h"
 
 #include <iac/error.h>
-#include <iac/workers.h>
 
 #include <algorithm>
 #include <string_view>
@@ -30,7 +29,11 @@ PackColumn table_column(PackColumn::Source source, const Table& table, size_t po
 
 }  // namespace
 
-std::vector<PackColumn> pack_columns(const Pack& pack, bool layout) {
+const Table& table_of(const Pack& pack, PackColumn::Source source) {
+  return source == PackColumn::Source::index ? *pack.index() : *pack.slides();
+}
+
+std::vector<PackColumn> index_columns(const Pack& pack, bool layout) {
   std::vector<PackColumn> columns;
   UniqueNames names;
   names.add(record_name, 0);
@@ -62,8 +65,7 @@ std::vector<PackColumn> slide_columns(const Pack& pack) {
 // A column of a type that DuckDB lacks is listed, so that its neighbours can be read.
 void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
   for (PackColumn& column : columns) {
-    const bool in_index = column.source == PackColumn::Source::index;
-    const ArrowSchema& field = (in_index ? pack.index() : pack.slides())->field(column.position);
+    const ArrowSchema& field = table_of(pack, column.source).field(column.position);
     try {
       column.type = value_type(field);
     } catch (const Error& error) {
@@ -95,8 +97,8 @@ void rethrow_in(const Error& error, const std::string& column, const std::string
 
 Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {
   Columns columns(table.num_columns());
-  parallel_for(wanted.size(), worker_count(0, wanted.size()),
-               [&](size_t i) { columns[wanted[i]] = table.column(wanted[i], batch); });
+  auto read = table.columns(wanted, batch);
+  for (size_t i = 0; i < wanted.size(); ++i) columns[wanted[i]] = std::move(read[i]);
   return columns;
 }
 

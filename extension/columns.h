@@ -1,4 +1,5 @@
-// The columns of one pack: the index table's, then the slide table's.
+// The columns of one pack: those of the index table with those of the slide, or of the slide table
+// alone.
 #pragma once
 
 #include <iac/pack.h>
@@ -26,10 +27,12 @@ struct PackColumn {
   std::string problem;                 // why it cannot be read; the type stands in then
 };
 
-// `layout`: with the columns that say where records are stored.
-std::vector<PackColumn> pack_columns(const Pack& pack, bool layout);
+const Table& table_of(const Pack& pack, PackColumn::Source source);
 
-// Those of the slide table alone.
+// Of the rows of the index table. `layout`: with the columns that say where records are stored.
+std::vector<PackColumn> index_columns(const Pack& pack, bool layout);
+
+// Of the rows of the slide table.
 std::vector<PackColumn> slide_columns(const Pack& pack);
 
 // Finds the types that DuckDB has for the columns of a pack.

@@ -7,8 +7,9 @@
 #include "copy_payloads.h"
 #include "copy_records.h"
 #include "copy_slides.h"
+#include "files.h"
 #include "functions.h"
-#include "packs.h"
+#include "paths.h"
 #include "settings.h"
 #include "values.h"
 

@@ -17,7 +17,6 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                          iac::duckdb::register_image(connection);
                          iac::duckdb::register_vector(connection);
                          iac::duckdb::register_verify(connection);
-                         iac::duckdb::register_slides(connection);
                          iac::duckdb::register_info(connection);
                          iac::duckdb::register_check(connection);
                          iac::duckdb::register_copy(connection);

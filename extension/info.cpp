@@ -38,7 +38,7 @@ void write(duckdb_data_chunk chunk, idx_t row, const Pack& pack) {
 }
 
 void bind(duckdb_bind_info info) {
-  auto packs = std::make_unique<PackList>(bind_packs(info, "iac_info"));
+  auto packs = std::make_unique<PackList>(bind_packs(info));
   const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
   const LogicalType number = logical_type(DUCKDB_TYPE_BIGINT);
   for (const char* name : {"path", "payload_type", "codec", "codec_params", "header"}) {
@@ -62,8 +62,9 @@ void next(duckdb_function_info info, duckdb_data_chunk chunk) {
   auto& listing = *static_cast<Listing*>(duckdb_function_get_init_data(info));
   const PackList& packs = *listing.packs;
   const size_t count = std::min<size_t>(packs.paths.size() - listing.next, duckdb_vector_size());
+  const CacheLimits limits(packs.context.get());
   for (size_t row = 0; row < count; ++row) {
-    write(chunk, row, *open_pack(packs.context.get(), packs.paths[listing.next++], false));
+    write(chunk, row, *open_pack(packs.context.get(), packs.paths[listing.next++], limits, false));
   }
   duckdb_data_chunk_set_size(chunk, count);
 }

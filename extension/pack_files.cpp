@@ -4,8 +4,9 @@
 
 #include <filesystem>
 
+#include "files.h"
 #include "glob.h"
-#include "packs.h"
+#include "paths.h"
 #include "strings.h"
 
 namespace iac::duckdb {
@@ -68,6 +69,13 @@ std::vector<PackFile> pack_files(duckdb_client_context context, duckdb_value arg
   for (const std::string& text : texts_of(argument, function)) {
     std::string path = pack_path(context, text);
     if (is_url(text)) {
+      if (is_glob(text)) {
+        throw Error(Error::Kind::argument,
+                    "patterns in URLs are not expanded here; list the files with DuckDB: SET "
+                    "VARIABLE files = (SELECT list(file) FROM glob('...')); FROM " +
+                        function + "(getvariable('files'))")
+            .in(text);
+      }
       files.push_back({path, path});
       continue;
     }

@@ -1,4 +1,6 @@
-// iac_scan(path | pattern | list, layout := false, filename := false, hive_partitioning := false)
+// The tables of packs, by a path, a pattern or a list of both:
+//   iac_scan(path, layout := false, filename := false, hive_partitioning := false)
+//   iac_slides(path, filename := false, hive_partitioning := false)
 #include <iac/error.h>
 #include <iac/workers.h>
 
@@ -10,7 +12,9 @@
 #include "functions.h"
 #include "record.h"
 #include "scan_plan.h"
+#include "settings.h"
 #include "strings.h"
+#include "table_function.h"
 
 namespace iac::duckdb {
 namespace {
@@ -30,7 +34,8 @@ struct SharedBatch {
 struct OpenPack {
   std::shared_ptr<const Pack> pack;
   const Shape* shape = nullptr;
-  std::vector<size_t> index_columns, slide_columns;  // that are read, by position in their table
+  // That are read, by position in their table: of the rows scanned, and of their slides.
+  std::vector<size_t> own_columns, slide_columns;
   std::optional<SlideKey> key;
   std::optional<SlideLookup> slides;  // when a column of the slide table is read
   std::deque<SharedBatch> batches;
@@ -51,11 +56,41 @@ struct Morsel {
   int64_t begin, end;
 };
 
+// What all threads hold of tables while they read them.
+class TableMemory {
+ public:
+  explicit TableMemory(uint64_t most) : most_(most) {}
+
+  // Counts the columns as long as they live. Throws Error when there are more than there may be.
+  std::shared_ptr<const Columns> hold(Columns columns) const {
+    uint64_t bytes = 0;
+    for (const auto& column : columns) bytes += column ? column->bytes() : 0;
+    auto owned = std::make_unique<Columns>(std::move(columns));
+    const uint64_t all = *held_ += bytes;
+    std::shared_ptr<const Columns> counted(owned.release(),
+                                           [held = held_, bytes](const Columns* dropped) {
+                                             delete dropped;
+                                             *held -= bytes;
+                                           });
+    if (all <= most_) return counted;
+    throw Error(Error::Kind::argument,
+                "the columns that this query reads at once are larger than half of DuckDB's "
+                "memory_limit; raise it, select fewer columns, or set fewer threads");
+  }
+
+ private:
+  const uint64_t most_;
+  const std::shared_ptr<std::atomic<uint64_t>> held_ = std::make_shared<std::atomic<uint64_t>>(0);
+};
+
 struct Scan {
+  explicit Scan(uint64_t memory) : memory(memory) {}
+
   std::vector<size_t> columns;  // of the plan, as the chunk wants them
   std::vector<Morsel> morsels;
   std::deque<ScannedPack> packs;
   std::atomic<size_t> next_morsel{0};
+  TableMemory memory;
 };
 
 // What one thread works on.
@@ -66,14 +101,15 @@ struct Worker {
   // Where `row` is.
   size_t batch = SIZE_MAX;
   int64_t row_in_batch = 0;
-  std::shared_ptr<const Columns> index;  // of the batch
+  std::shared_ptr<const Columns> own;  // columns of the batch
   size_t slide_batch = SIZE_MAX;
-  Columns slides;  // of slide_batch
+  std::shared_ptr<const Columns> slides;  // of slide_batch
   std::vector<int64_t> slide_rows;
 };
 
+template <PackColumn::Source table>
 void bind(duckdb_bind_info info) {
-  auto plan = plan_scan(info);
+  auto plan = plan_scan(info, function_name(info), table);
   for (const ScanColumn& column : plan->columns) {
     duckdb_bind_add_result_column(info, column.name.c_str(), column.type());
   }
@@ -99,7 +135,7 @@ void add_morsels(Scan& scan, size_t pack, int64_t rows) {
 
 void init(duckdb_init_info info) {
   const auto& plan = *static_cast<const ScanPlan*>(duckdb_init_get_bind_data(info));
-  auto scan = std::make_unique<Scan>();
+  auto scan = std::make_unique<Scan>(memory_limit(plan.context.get()) / 2);
   for (idx_t i = 0; i < duckdb_init_get_column_count(info); ++i) {
     scan->columns.push_back(duckdb_init_get_column_index(info, i));
     const ScanColumn& column = plan.columns[scan->columns.back()];
@@ -131,8 +167,8 @@ std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size
     if (plan.columns[column].source != ScanColumn::Source::table) continue;
     const PackColumn* source = source_of(*open->shape, column);
     if (source == nullptr) continue;
-    const bool in_index = source->source == PackColumn::Source::index;
-    (in_index ? open->index_columns : open->slide_columns).push_back(source->position);
+    const bool is_own = source->source == plan.options.table;
+    (is_own ? open->own_columns : open->slide_columns).push_back(source->position);
   }
   if (!open->slide_columns.empty()) {
     try {
@@ -141,13 +177,13 @@ std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size
     } catch (Error& error) {
       throw std::move(error).in(open->pack->path());
     }
-    if (open->key) open->index_columns.push_back(open->key->index_column);
+    if (open->key) open->own_columns.push_back(open->key->index_column);
   }
-  for (auto* positions : {&open->index_columns, &open->slide_columns}) {
+  for (auto* positions : {&open->own_columns, &open->slide_columns}) {
     std::sort(positions->begin(), positions->end());
     positions->erase(std::unique(positions->begin(), positions->end()), positions->end());
   }
-  open->batches.resize(open->pack->index()->num_batches());
+  open->batches.resize(plan.rows_of(*open->pack).num_batches());
   return open;
 }
 
@@ -174,42 +210,42 @@ bool next_morsel(const ScanPlan& plan, Scan& scan, Worker& worker) {
     }
     worker.pack = morsel.pack;
     worker.row = morsel.begin;
-    worker.end = std::min(morsel.end, worker.open->pack->num_records());
+    worker.end = std::min(morsel.end, plan.rows_of(*worker.open->pack).num_rows());
   }
   return true;
 }
 
-std::shared_ptr<const Columns> index_columns(OpenPack& open, size_t batch) {
+std::shared_ptr<const Columns> own_columns(const Scan& scan, OpenPack& open, const Table& table,
+                                           size_t batch) {
   SharedBatch& shared = open.batches[batch];
   const std::lock_guard lock(shared.mutex);
   if (auto columns = shared.columns.lock()) return columns;
-  auto columns =
-      std::make_shared<const Columns>(read_columns(*open.pack->index(), batch, open.index_columns));
+  auto columns = scan.memory.hold(read_columns(table, batch, open.own_columns));
   shared.columns = columns;
   return columns;
 }
 
-// Makes the index columns ready for the next rows, at most `count` of one batch. Their number.
-size_t find_rows(Worker& worker, size_t count) {
-  const Table& index = *worker.open->pack->index();
-  const auto [batch, row] = index.locate(worker.row);
+// Makes the columns ready for the next rows, at most `count` of one batch. Their number.
+size_t find_rows(const ScanPlan& plan, const Scan& scan, Worker& worker, size_t count) {
+  const Table& table = plan.rows_of(*worker.open->pack);
+  const auto [batch, row] = table.locate(worker.row);
   if (worker.batch != batch) {
-    worker.index = nullptr;  // before the next ones come
-    worker.index = index_columns(*worker.open, batch);
+    worker.own = nullptr;  // before the next ones come
+    worker.own = own_columns(scan, *worker.open, table, batch);
     worker.batch = batch;
   }
   worker.row_in_batch = row;
-  const int64_t left = std::min(worker.end - worker.row, index.batch_rows(batch) - row);
+  const int64_t left = std::min(worker.end - worker.row, table.batch_rows(batch) - row);
   return static_cast<size_t>(std::min(static_cast<int64_t>(count), left));
 }
 
 // Finds the slides of the next rows and makes the slide columns ready: a chunk ends before a row
 // whose slide lies in another record batch. The number of rows left in the chunk.
-size_t find_slides(Worker& worker, size_t count) {
+size_t find_slides(const Scan& scan, Worker& worker, size_t count) {
   const OpenPack& open = *worker.open;
   const Table& slides = *open.pack->slides();
   worker.slide_rows.resize(count);
-  const Column* keys = open.key ? (*worker.index)[open.key->index_column].get() : nullptr;
+  const Column* keys = open.key ? (*worker.own)[open.key->index_column].get() : nullptr;
   open.slides->find(keys, worker.row_in_batch, worker.slide_rows);
 
   size_t batch = SIZE_MAX;
@@ -227,8 +263,10 @@ size_t find_slides(Worker& worker, size_t count) {
   worker.slide_rows.resize(count);
   if (batch == SIZE_MAX) batch = 0;  // no slide at all: every batch has the right columns
   if (worker.slide_batch != batch) {
-    worker.slides = slides.num_batches() > 0 ? read_columns(slides, batch, open.slide_columns)
-                                             : Columns(slides.num_columns());
+    worker.slides = nullptr;  // before the next ones come
+    worker.slides =
+        scan.memory.hold(slides.num_batches() > 0 ? read_columns(slides, batch, open.slide_columns)
+                                                  : Columns(slides.num_columns()));
     worker.slide_batch = batch;
   }
   return count;
@@ -239,13 +277,13 @@ void fill_nulls(const PackColumn& column, size_t count, duckdb_vector vector) {
   column.type.fill(column.type, *column.no_rows.get(), Rows(nowhere), vector);
 }
 
-void fill_from_table(const PackColumn& column, const Worker& worker, size_t count,
-                     duckdb_vector vector) {
-  if (column.source == PackColumn::Source::index) {
-    const Column& values = *(*worker.index)[column.position];
+void fill_from_table(const ScanPlan& plan, const PackColumn& column, const Worker& worker,
+                     size_t count, duckdb_vector vector) {
+  if (column.source == plan.options.table) {
+    const Column& values = *(*worker.own)[column.position];
     return column.type.fill(column.type, values.view(), Rows(worker.row_in_batch, count), vector);
   }
-  const auto& values = worker.slides[column.position];
+  const auto& values = (*worker.slides)[column.position];
   if (!values) return fill_nulls(column, count, vector);  // a slide table without record batches
   column.type.fill(column.type, values->view(), Rows(worker.slide_rows), vector);
 }
@@ -257,7 +295,7 @@ void fill_column(const ScanPlan& plan, size_t position, const Worker& worker, si
     case ScanColumn::Source::table: {
       const PackColumn* const source = source_of(*worker.open->shape, position);
       if (source == nullptr) return fill_nulls(*column.sample, count, vector);
-      return fill_from_table(*source, worker, count, vector);
+      return fill_from_table(plan, *source, worker, count, vector);
     }
     case ScanColumn::Source::record:
       return fill_records(*worker.open->pack, worker.row, count, vector);
@@ -277,8 +315,8 @@ void next_chunk(duckdb_function_info info, duckdb_data_chunk chunk) {
   const std::string& path = worker.open->pack->path();
   size_t count = duckdb_vector_size();
   try {
-    count = find_rows(worker, count);
-    if (worker.open->slides) count = find_slides(worker, count);
+    count = find_rows(plan, scan, worker, count);
+    if (worker.open->slides) count = find_slides(scan, worker, count);
   } catch (Error& error) {
     throw std::move(error).in(path);
   }
@@ -296,33 +334,25 @@ void next_chunk(duckdb_function_info info, duckdb_data_chunk chunk) {
 }  // namespace
 
 void register_scan(duckdb_connection connection) {
-  const Handle<duckdb_table_function> function(duckdb_create_table_function());
-  const LogicalType any = logical_type(DUCKDB_TYPE_ANY);
-  const LogicalType flag = logical_type(DUCKDB_TYPE_BOOLEAN);
-  duckdb_table_function_set_name(function.get(), "iac_scan");
-  duckdb_table_function_add_parameter(function.get(), any.get());
-  duckdb_table_function_add_named_parameter(function.get(), "layout", flag.get());
-  duckdb_table_function_add_named_parameter(function.get(), "filename", any.get());
-  duckdb_table_function_add_named_parameter(function.get(), "hive_partitioning", flag.get());
-  duckdb_table_function_supports_projection_pushdown(function.get(), true);
-  duckdb_table_function_set_bind(function.get(), [](duckdb_bind_info info) {
-    guarded([&](const char* text) { duckdb_bind_set_error(info, text); }, [&] { bind(info); });
-  });
-  duckdb_table_function_set_init(function.get(), [](duckdb_init_info info) {
-    guarded([&](const char* text) { duckdb_init_set_error(info, text); }, [&] { init(info); });
-  });
-  duckdb_table_function_set_local_init(function.get(), [](duckdb_init_info info) {
-    guarded([&](const char* text) { duckdb_init_set_error(info, text); },
-            [&] { init_worker(info); });
-  });
-  duckdb_table_function_set_function(
-      function.get(), [](duckdb_function_info info, duckdb_data_chunk chunk) {
-        guarded([&](const char* text) { duckdb_function_set_error(info, text); },
-                [&] { next_chunk(info, chunk); });
-      });
-  if (duckdb_register_table_function(connection, function.get()) != DuckDBSuccess) {
-    throw Error(Error::Kind::argument, "cannot register iac_scan");
-  }
+  static constexpr Option options[] = {{"layout", DUCKDB_TYPE_BOOLEAN},
+                                       {"filename", DUCKDB_TYPE_ANY},
+                                       {"hive_partitioning", DUCKDB_TYPE_BOOLEAN}};
+  static constexpr TableFunction scan{.name = "iac_scan",
+                                      .options = options,
+                                      .bind = bind<PackColumn::Source::index>,
+                                      .init = init,
+                                      .init_worker = init_worker,
+                                      .next = next_chunk,
+                                      .picks_columns = true};
+  static constexpr TableFunction slides{.name = "iac_slides",
+                                        .options = std::span(options).subspan(1),
+                                        .bind = bind<PackColumn::Source::slides>,
+                                        .init = init,
+                                        .init_worker = init_worker,
+                                        .next = next_chunk,
+                                        .picks_columns = true};
+  register_table_function(connection, scan);
+  register_table_function(connection, slides);
 }
 
 }  // namespace iac::duckdb

@@ -102,9 +102,10 @@ void add_option_columns(std::vector<ScanColumn>& columns, const ScanOptions& opt
       return lower_case(column.name) == lower_case(name);
     });
   };
-  const auto taken = [](const char* option, const std::string& name) {
-    return Error(Error::Kind::argument, "iac_scan: " + std::string(option) + " adds the column '" +
-                                            name + "', but there is one of that name");
+  const auto taken = [&](const std::string& option, const std::string& name) {
+    return Error(Error::Kind::argument, std::string(options.function) + ": " + option +
+                                            " adds the column '" + name +
+                                            "', but there is one of that name");
   };
   if (!options.filename.empty()) {
     if (find(options.filename) != columns.end()) throw taken("filename", options.filename);
@@ -136,8 +137,10 @@ std::vector<ScanColumn> join_columns(std::vector<std::unique_ptr<Shape>>& shapes
   std::vector<Group> groups = group_by_name(shapes);
   std::vector<ScanColumn> columns;
   for (Group& group : groups) columns.push_back(join_types(group, files));
-  columns.push_back(
-      {.source = ScanColumn::Source::record, .name = record_name, .own_type = record_type()});
+  if (options.table == PackColumn::Source::index) {
+    columns.push_back(
+        {.source = ScanColumn::Source::record, .name = record_name, .own_type = record_type()});
+  }
   add_option_columns(columns, options, partitions);
 
   for (const auto& shape : shapes) shape->sources.resize(columns.size());

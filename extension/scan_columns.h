@@ -1,5 +1,5 @@
 // The columns of a scan over packs that need not have the same ones: by name, whatever the case;
-// those of index tables first, then those of slide tables, the record reference, and what the
+// those of index tables first, then those of slide tables, the reference of a record, and what the
 // options add.
 #pragma once
 
@@ -36,6 +36,8 @@ struct Shape {
 };
 
 struct ScanOptions {
+  const char* function = nullptr;                        // of SQL, for errors
+  PackColumn::Source table = PackColumn::Source::index;  // whose rows are scanned
   bool layout = false;
   std::string filename;  // of the column; empty: none
   bool partitions = false;

@@ -1,13 +1,14 @@
 #include "scan_plan.h"
 
 #include <iac/error.h>
+#include <iac/remote.h>
 #include <iac/workers.h>
 
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
-#include "packs.h"
+#include "paths.h"
 #include "settings.h"
 
 namespace iac::duckdb {
@@ -19,7 +20,7 @@ bool flag(duckdb_bind_info info, const char* name) {
 }
 
 // The column's name: true and false are taken as well.
-std::string filename_option(duckdb_bind_info info) {
+std::string filename_option(duckdb_bind_info info, const std::string& function) {
   const Value value(duckdb_bind_get_named_parameter(info, "filename"));
   if (!value || duckdb_is_null_value(value.get())) return "";
   switch (duckdb_get_type_id(duckdb_get_value_type(value.get()))) {
@@ -29,24 +30,29 @@ std::string filename_option(duckdb_bind_info info) {
       return take_text(duckdb_get_varchar(value.get()));
     default:
       throw Error(Error::Kind::argument,
-                  "iac_scan: filename takes true, false or the name of the column");
+                  function + ": filename takes true, false or the name of the column");
   }
 }
 
 // Of more packs than are kept, the first ones: each of the others would push out the next.
-bool is_kept(const ScanPlan& plan, size_t pack) { return pack < plan.kept_packs; }
+bool is_kept(const ScanPlan& plan, size_t pack) { return pack < plan.limits->packs; }
+
+std::vector<PackColumn> columns_of(const Pack& pack, const ScanOptions& options) {
+  return options.table == PackColumn::Source::index ? index_columns(pack, options.layout)
+                                                    : slide_columns(pack);
+}
 
 // Finds the columns of each pack. Most packs have the same ones, which are kept once.
 void find_shapes(ScanPlan& plan) {
   std::mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<Shape>> known;
   plan.packs.resize(plan.files.size());
-  plan.kept_packs = cache_packs(plan.context.get());
-  const unsigned threads = duckdb_threads(plan.context.get());
-  parallel_for(plan.files.size(), worker_count(threads, plan.files.size()), [&](size_t i) {
-    const auto pack = open_pack(plan.context.get(), plan.files[i].path, is_kept(plan, i));
+  plan.limits.emplace(plan.context.get());
+  const auto look_at = [&](size_t i) {
+    const auto pack =
+        open_pack(plan.context.get(), plan.files[i].path, *plan.limits, is_kept(plan, i));
     try {
-      std::vector<PackColumn> columns = pack_columns(*pack, plan.options.layout);
+      std::vector<PackColumn> columns = columns_of(*pack, plan.options);
       std::string text = signature(columns);
       const std::lock_guard lock(mutex);
       std::unique_ptr<Shape>& shape = known[text];
@@ -55,11 +61,19 @@ void find_shapes(ScanPlan& plan) {
         shape = std::make_unique<Shape>(Shape{std::move(text), i, std::move(columns), {}});
       }
       shape->first_pack = std::min(shape->first_pack, i);
-      plan.packs[i] = {shape.get(), pack->num_records(), pack->source().identity()};
+      plan.packs[i] = {shape.get(), plan.rows_of(*pack).num_rows(), pack->source().identity()};
     } catch (Error& error) {
       throw std::move(error).in(pack->path());
     }
-  });
+  };
+  const size_t count = plan.files.size();
+  const bool any_url = std::any_of(plan.files.begin(), plan.files.end(),
+                                   [](const PackFile& file) { return is_url(file.path); });
+  if (any_url) {
+    concurrent_for(count, remote_style.at_once, look_at);
+  } else {
+    parallel_for(count, worker_count(duckdb_threads(plan.context.get()), count), look_at);
+  }
   for (auto& [text, shape] : known) plan.shapes.push_back(std::move(shape));
   std::sort(plan.shapes.begin(), plan.shapes.end(),
             [](const auto& a, const auto& b) { return a->first_pack < b->first_pack; });
@@ -68,11 +82,11 @@ void find_shapes(ScanPlan& plan) {
 }  // namespace
 
 std::shared_ptr<const Pack> ScanPlan::open(size_t pack) const {
-  auto opened = open_pack(context.get(), files[pack].path, is_kept(*this, pack));
+  auto opened = open_pack(context.get(), files[pack].path, *limits, is_kept(*this, pack));
   const PlannedPack& planned = packs[pack];
   if (opened->source().identity() == planned.identity) return opened;
   try {
-    if (signature(pack_columns(*opened, options.layout)) == planned.shape->signature) {
+    if (signature(columns_of(*opened, options)) == planned.shape->signature) {
       return opened;
     }
   } catch (Error& error) {
@@ -83,17 +97,24 @@ std::shared_ptr<const Pack> ScanPlan::open(size_t pack) const {
       .in(opened->path());
 }
 
-std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info) {
+std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info, const char* function,
+                                    PackColumn::Source table) {
   auto plan = std::make_unique<ScanPlan>();
   duckdb_table_function_get_client_context(info, plan->context.out());
+  plan->options.function = function;
+  plan->options.table = table;
   plan->options.layout = flag(info, "layout");
-  plan->options.filename = filename_option(info);
+  plan->options.filename = filename_option(info, function);
   plan->options.partitions = flag(info, "hive_partitioning");
   const Value argument(duckdb_bind_get_parameter(info, 0));
-  plan->files = pack_files(plan->context.get(), argument.get(), "iac_scan");
+  plan->files = pack_files(plan->context.get(), argument.get(), function);
   if (plan->options.partitions) plan->partitions = find_partitions(plan->files);
   find_shapes(*plan);
   plan->columns = join_columns(plan->shapes, plan->files, plan->options, plan->partitions);
+  if (plan->columns.empty()) {
+    throw Error(Error::Kind::argument, std::string(function) + ": the slide table has no columns")
+        .in(plan->files.front().path);
+  }
   return plan;
 }
 

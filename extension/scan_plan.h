@@ -4,10 +4,12 @@
 #include <iac/pack.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pack_files.h"
+#include "packs.h"
 #include "partitions.h"
 #include "scan_columns.h"
 
@@ -23,11 +25,14 @@ struct ScanPlan {
   ClientContext context;
   ScanOptions options;
   std::vector<PackFile> files;
-  size_t kept_packs = 0;           // so many of them stay open afterwards
+  std::optional<CacheLimits> limits;
   std::vector<PlannedPack> packs;  // of each file
   std::vector<std::unique_ptr<Shape>> shapes;
   Partitions partitions;
   std::vector<ScanColumn> columns;
+
+  // The table of a pack whose rows are scanned.
+  const Table& rows_of(const Pack& pack) const { return table_of(pack, options.table); }
 
   // Opens one of the packs. It may be another one than was planned for: a prepared statement runs
   // long after it was planned. Throws Error when its columns are not those planned for.
@@ -35,6 +40,7 @@ struct ScanPlan {
 };
 
 // Opens every pack for a moment. Throws Error naming the first that is damaged.
-std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info);
+std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info, const char* function,
+                                    PackColumn::Source table);
 
 }  // namespace iac::duckdb

@@ -3,6 +3,7 @@
 #include <iac/error.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace iac::duckdb {
 namespace {
@@ -110,6 +111,24 @@ ReadOptions ReadSettings::options() const {
 
 size_t cache_packs(duckdb_client_context context) {
   return static_cast<size_t>(number(context, cache_packs_setting));
+}
+
+// DuckDB gives it as text: 12.5 GiB.
+uint64_t memory_limit(duckdb_client_context context) {
+  const std::string text = text_setting(context, "memory_limit");
+  const char* const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  size_t end = 0;
+  double size = 0;
+  try {
+    size = std::stod(text, &end);
+  } catch (const std::exception&) {
+    return UINT64_MAX;
+  }
+  const std::string unit = text.substr(std::min(text.find_first_not_of(' ', end), text.size()));
+  const auto* const found = std::find(std::begin(units), std::end(units), unit);
+  if (found == std::end(units)) return UINT64_MAX;
+  size = std::ldexp(size, static_cast<int>(10 * (found - std::begin(units))));
+  return size < std::ldexp(1.0, 63) ? static_cast<uint64_t>(size) : UINT64_MAX;
 }
 
 std::string root_folder(duckdb_client_context context) {

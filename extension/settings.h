@@ -32,6 +32,9 @@ unsigned duckdb_threads(duckdb_client_context context);
 // How many packs stay open between queries.
 size_t cache_packs(duckdb_client_context context);
 
+// DuckDB's memory_limit in bytes.
+uint64_t memory_limit(duckdb_client_context context);
+
 // The folder in which packs that moved are looked for; empty when there is none.
 std::string root_folder(duckdb_client_context context);
 

@@ -7,24 +7,42 @@
 
 namespace iac::duckdb {
 
+static const TableFunction& bound(duckdb_bind_info info) {
+  return *static_cast<const TableFunction*>(duckdb_bind_get_extra_info(info));
+}
+
+const char* function_name(duckdb_bind_info info) { return bound(info).name; }
+
 void register_table_function(duckdb_connection connection, const TableFunction& table_function) {
   const Handle<duckdb_table_function> function(duckdb_create_table_function());
   const LogicalType any = logical_type(DUCKDB_TYPE_ANY);
   duckdb_table_function_set_name(function.get(), table_function.name);
   duckdb_table_function_add_parameter(function.get(), any.get());
+  for (const Option& option : table_function.options) {
+    const LogicalType type = logical_type(option.type);
+    duckdb_table_function_add_named_parameter(function.get(), option.name, type.get());
+  }
   duckdb_table_function_supports_projection_pushdown(function.get(), table_function.picks_columns);
   duckdb_table_function_set_extra_info(function.get(), const_cast<TableFunction*>(&table_function),
                                        nullptr);
   duckdb_table_function_set_bind(function.get(), [](duckdb_bind_info info) {
-    guarded(
-        [&](const char* error) { duckdb_bind_set_error(info, error); },
-        [&] { static_cast<const TableFunction*>(duckdb_bind_get_extra_info(info))->bind(info); });
+    guarded([&](const char* error) { duckdb_bind_set_error(info, error); },
+            [&] { bound(info).bind(info); });
   });
   duckdb_table_function_set_init(function.get(), [](duckdb_init_info info) {
     guarded(
         [&](const char* error) { duckdb_init_set_error(info, error); },
         [&] { static_cast<const TableFunction*>(duckdb_init_get_extra_info(info))->init(info); });
   });
+  if (table_function.init_worker != nullptr) {
+    duckdb_table_function_set_local_init(function.get(), [](duckdb_init_info info) {
+      guarded(
+          [&](const char* error) { duckdb_init_set_error(info, error); },
+          [&] {
+            static_cast<const TableFunction*>(duckdb_init_get_extra_info(info))->init_worker(info);
+          });
+    });
+  }
   duckdb_table_function_set_function(
       function.get(), [](duckdb_function_info info, duckdb_data_chunk chunk) {
         guarded([&](const char* error) { duckdb_function_set_error(info, error); },
@@ -38,11 +56,11 @@ void register_table_function(duckdb_connection connection, const TableFunction& 
   }
 }
 
-PackList bind_packs(duckdb_bind_info info, const char* function) {
+PackList bind_packs(duckdb_bind_info info) {
   PackList packs;
   duckdb_table_function_get_client_context(info, packs.context.out());
   const Value path(duckdb_bind_get_parameter(info, 0));
-  for (PackFile& file : pack_files(packs.context.get(), path.get(), function)) {
+  for (PackFile& file : pack_files(packs.context.get(), path.get(), function_name(info))) {
     packs.paths.push_back(std::move(file.path));
   }
   return packs;

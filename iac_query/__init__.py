@@ -27,6 +27,8 @@ from .images import ImageBatch
 from .notebook import load_ipython_extension as load_ipython_extension
 from .notebook import unload_ipython_extension as unload_ipython_extension
 from .pack import PackReader, iter_payloads, read_header, read_tables
+from .remote import RemoteOptions
+from .scan import scan_arrow, scan_iac
 from .variable import VariableRecordPack
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "PackNotFoundError",
     "PackReader",
     "RecordFailure",
+    "RemoteOptions",
     "StaleReferenceError",
     "VariableRecordPack",
     "__version__",
@@ -58,5 +61,7 @@ __all__ = [
     "load",
     "read_header",
     "read_tables",
+    "scan_arrow",
+    "scan_iac",
     "write_pack",
 ]

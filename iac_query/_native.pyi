@@ -87,7 +87,14 @@ class Pack:
     def __init__(self, path: bytes) -> None: ...
     @staticmethod
     def from_source(
-        read: Callable[[int, int], BytesLike], size: int, identity: str, path: str
+        read: Callable[[int, int], BytesLike],
+        ask_version: Callable[[], str] | None,
+        size: int,
+        version: str,
+        path: str,
+        gap: int,
+        group: int,
+        at_once: int,
     ) -> Pack: ...
     @property
     def path(self) -> str: ...
@@ -106,6 +113,7 @@ class Pack:
     @property
     def descriptor(self) -> int: ...
     def table(self, name: str, columns: list[str] | None) -> Any: ...
+    def table_bytes(self, name: str) -> bytes: ...
     def locate(
         self, rows: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]: ...

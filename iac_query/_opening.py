@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from . import _native
+from ._options import PathLike
+from ._urls import CHAIN, is_url, local_path
 from .errors import PackError
+from .remote import FileSystem, RemoteFile, RemoteOptions
+
+
+def open_pack(
+    path: PathLike,
+    storage_options: Mapping[str, Any] | None = None,
+    remote: RemoteOptions | None = None,
+) -> _native.Pack:
+    """The pack at a path or URL, as its caller wrote it, kept open for the next call that finds
+    the same file there.
+
+    ``storage_options`` are those of the URL's fsspec file system; local paths need none.
+    """
+    name = local_path(os.fsdecode(path))
+    if not is_url(name):
+        return _open_local(os.fsencode(os.path.abspath(name)))
+    return _open_remote(name, FileSystem.of_url(name, storage_options), remote)
 
 
 class PackOpener:
@@ -31,34 +52,32 @@ class PackOpener:
 
     def open(self, path: str) -> _native.Pack:
         """The pack at a path or URL. Raises PackError when it may not be opened or is none."""
+        path = local_path(path)
         if "\0" in path:
             raise _refused(path, "is not a path, it has a NUL in it")
         if self._allowed is not None:
             real = _real(path)
-            if _is_url(path) and ".." in path.split("/"):
+            if is_url(path) and ".." in re.split(r"[/\\]", unquote(path)):
                 raise _refused(path, "goes up with '..', which packs= does not allow")
             inside = (
                 real == one or real.startswith(f"{one.rstrip('/')}/") for one in self._allowed
             )
             if not any(inside):
                 raise _refused(path, "is not among the packs that were allowed")
-        if not _is_url(path):
+        if not is_url(path):
             return _open_local(os.fsencode(path))
         if self._storage is None:
             raise _refused(path, "is not a local file, pass storage= to open it")
         protocols = self._storage.protocol
         protocols = (protocols,) if isinstance(protocols, str) else protocols
-        if "::" in path or path.split("://")[0] not in protocols:
+        if CHAIN in path or path.split("://")[0] not in protocols:
             raise _refused(path, f"is not of the storage given, which is {protocols[0]}")
-        return _open_remote(path, self._storage)
-
-
-def _is_url(path: str) -> bool:
-    return "://" in path
+        return _open_remote(path, FileSystem.of_storage(path, self._storage))
 
 
 def _real(path: str) -> str:
-    return path if _is_url(path) else os.path.realpath(path)
+    path = local_path(path)
+    return path if is_url(path) else os.path.realpath(path)
 
 
 def _refused(path: str, reason: str) -> PackError:
@@ -82,11 +101,13 @@ def _kept_open(path: bytes, version: tuple[int, ...]) -> _native.Pack:
     return _native.Pack(path)
 
 
-def _open_remote(url: str, storage: Any) -> _native.Pack:
-    path = storage._strip_protocol(url)
-    size = storage.info(path)["size"]
+def _open_remote(
+    url: str, file_system: FileSystem, remote: RemoteOptions | None = None
+) -> _native.Pack:
+    return _kept_open_remote(RemoteFile(url, file_system, remote or RemoteOptions()))
 
-    def read(offset: int, length: int) -> bytes:
-        return storage.cat_file(path, start=offset, end=offset + length)
 
-    return _native.Pack.from_source(read, size, f"{url}:{size}", url)
+@functools.lru_cache(maxsize=16)
+def _kept_open_remote(file: RemoteFile) -> _native.Pack:
+    """As for local packs: files are equal in the same version."""
+    return file.open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import pyarrow as pa
@@ -10,19 +11,25 @@ from ._html import pack_html
 from ._options import PathLike
 from .errors import PackError
 from .pack import PackReader
+from .remote import RemoteOptions
 
 
 class RecordPack:
     """A pack read as decoded records, over a :class:`PackReader` of the stored ones.
 
-    Opens eagerly, pickles as its absolute path, and may be shared like the reader.
+    Opens eagerly, from paths and URLs, and pickles and may be shared like the reader.
     """
 
     #: What the core calls such packs.
     kind: str
 
-    def __init__(self, package_path: PathLike) -> None:
-        self._reader = PackReader(package_path)
+    def __init__(
+        self,
+        package_path: PathLike,
+        storage_options: Mapping[str, Any] | None = None,
+        remote: RemoteOptions | None = None,
+    ) -> None:
+        self._reader = PackReader(package_path, storage_options, remote)
         if self._reader.native.kind != self.kind:
             raise PackError(f"{self._reader.package_path}: is not a pack of {self.kind} records")
 
@@ -51,6 +58,11 @@ class RecordPack:
         """Number of records."""
         return len(self._reader)
 
+    @property
+    def stats(self) -> dict[str, int]:
+        """What a URL has cost so far, see :attr:`PackReader.stats`."""
+        return self._reader.stats
+
     def close(self) -> None:
         """Lets go of the file."""
         self._reader.close()
@@ -69,4 +81,4 @@ class RecordPack:
         return pack_html(self._reader, type(self).__name__)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self._reader.package_path),)
+        return type(self), self._reader.__reduce__()[1]

@@ -9,7 +9,14 @@ import pyarrow.compute as pc
 
 from . import _native
 
-__all__ = ["normalised", "stream_bytes", "stream_length", "table_schema", "value_buffers"]
+__all__ = [
+    "normalised",
+    "plain_type",
+    "stream_bytes",
+    "stream_length",
+    "table_schema",
+    "value_buffers",
+]
 
 
 def table_schema(pack: _native.Pack, name: str) -> pa.Schema:
@@ -63,7 +70,8 @@ def normalised(table: pa.Table) -> pa.Table:
     return table
 
 
-def _plain_type(type: pa.DataType) -> pa.DataType:
+def plain_type(type: pa.DataType) -> pa.DataType:
+    """The type as :func:`normalised` has it."""
     types = pa.types
     if types.is_fixed_size_binary(type) and type.byte_width == 0:
         raise ValueError("columns of fixed-size binary without bytes cannot be stored")
@@ -72,9 +80,9 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
     if types.is_binary_view(type):
         return pa.binary()
     if isinstance(type, pa.RunEndEncodedType):
-        return _plain_type(type.value_type)
+        return plain_type(type.value_type)
     if isinstance(type, pa.DictionaryType):
-        return pa.dictionary(type.index_type, _plain_type(type.value_type), type.ordered)
+        return pa.dictionary(type.index_type, plain_type(type.value_type), type.ordered)
     if types.is_list(type) or types.is_list_view(type):
         return pa.list_(_plain_field(type.value_field))
     if types.is_large_list(type) or types.is_large_list_view(type):
@@ -94,11 +102,11 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 def _plain_field(field: pa.Field) -> pa.Field:
     if "\0" in field.name:
         raise ValueError(f"column name {field.name!r} has a NUL in it")
-    return field.with_type(_plain_type(field.type))
+    return field.with_type(plain_type(field.type))
 
 
 def _plain_array(array: pa.Array, plain: pa.DataType) -> pa.Array:
-    """The array as :func:`_plain_type` of its type.
+    """The array as :func:`plain_type` of its type.
 
     pyarrow's own casts of nested arrays fail for some of these types, and that of list views with
     nulls gives damaged arrays.

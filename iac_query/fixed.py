@@ -12,6 +12,7 @@ from ._options import PathLike, read_options, row_array
 from ._record_pack import RecordPack
 from .build import build_fixed, build_fixed_streaming
 from .errors import PackError
+from .remote import RemoteOptions
 
 __all__ = ["FixedRecordPack", "fixed_shape"]
 
@@ -19,14 +20,19 @@ __all__ = ["FixedRecordPack", "fixed_shape"]
 class FixedRecordPack(RecordPack):
     """A pack whose records are the rows of a matrix, all of one dtype and length.
 
-    Opens eagerly, pickles as its absolute path, and may be shared like a :class:`PackReader`.
-    Raises PackError when the header's geometry is missing or does not agree with itself.
+    Opens eagerly, takes the arguments of a :class:`PackReader`, and pickles and may be shared like
+    one. Raises PackError when the header's geometry is missing or does not agree with itself.
     """
 
     kind = "fixed"
 
-    def __init__(self, package_path: PathLike) -> None:
-        super().__init__(package_path)
+    def __init__(
+        self,
+        package_path: PathLike,
+        storage_options: Mapping[str, Any] | None = None,
+        remote: RemoteOptions | None = None,
+    ) -> None:
+        super().__init__(package_path, storage_options, remote)
         #: Values per record, and their dtype.
         self.dim, self.dtype = fixed_shape(self.header, str(self._reader.package_path))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,10 +25,16 @@ from ._options import (
     row_array,
     row_number,
 )
+from ._urls import is_url, local_path
 from .batch import ContiguousRecordBatch
 from .errors import PackError, RecordFailure
+from .remote import FileSystem, RemoteFile, RemoteOptions
 
 __all__ = ["PackReader", "iter_payloads", "read_header", "read_tables"]
+
+
+#: Records that are read together by what goes through all of them.
+_PIECE_ROWS, _PIECE_BYTES = 4096, 8 << 20
 
 
 class PackReader:
@@ -36,16 +43,39 @@ class PackReader:
     Opening checks header, tables and layout, so a bad file is an error at once:
     PackNotFoundError, PackError, or the OSError that says why it cannot be read. Tables and layout
     are read as far as they are asked for. The reader stays with the file it opened, also when
-    another takes its name. Any number of threads may use it, forked children too; it pickles as
-    its absolute path.
+    another takes its name. Any number of threads may use it, forked children too.
+
+    ``package_path`` is a path or a URL. URLs are opened by fsspec, with ``storage_options``
+    (credentials, say) for their file system and ``remote`` for how they are read; ``file://`` is a
+    local path. A file behind a URL that changes while it is read is a PackError.
+
+    A reader pickles as its absolute path; one of a URL as the URL as it was given and the
+    ``storage_options``, credentials included.
 
     ``verify=True`` compares stored bytes with the crc32 of the index, where it has one.
     """
 
-    def __init__(self, package_path: PathLike) -> None:
-        #: Absolute path, symlinks kept.
-        self.package_path = Path(os.path.abspath(os.fsdecode(package_path)))
-        self._native: _native.Pack | None = _native.Pack(os.fsencode(self.package_path))
+    def __init__(
+        self,
+        package_path: PathLike,
+        storage_options: Mapping[str, Any] | None = None,
+        remote: RemoteOptions | None = None,
+    ) -> None:
+        location = local_path(os.fsdecode(package_path))
+        #: Absolute path, symlinks kept; or the URL as text, without credentials and query.
+        self.package_path: Path | str
+        self._native: _native.Pack | None
+        self._remote: RemoteFile | None = None
+        if is_url(location):
+            file_system = FileSystem.of_url(location, storage_options)
+            self._remote = RemoteFile(location, file_system, remote or RemoteOptions())
+            self.package_path = self._remote.name
+            self._native = self._remote.open()
+        else:
+            location = os.path.abspath(location)
+            self.package_path = Path(location)
+            self._native = _native.Pack(os.fsencode(location))
+        self._arguments = (location, storage_options, remote)
         self._header: dict[str, Any] | None = None
         self._slide_table: pa.Table | None = None
         self._index_table: pa.Table | None = None
@@ -98,6 +128,8 @@ class PackReader:
         capsule = self.native.table(name, None if columns is None else list(columns))
         try:
             return pa.RecordBatchReader._import_from_c_capsule(capsule).read_all()
+        except OSError as error:
+            raise OSError(errno.EIO, str(error), str(self.package_path)) from None
         except pa.ArrowInvalid as error:
             if "delta dictionaries" in str(error):
                 return self._table_with_deltas(name, columns)
@@ -105,8 +137,7 @@ class PackReader:
 
     def _table_with_deltas(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """A table by pyarrow, for the one thing in tables that the core does not know."""
-        start, length = (self.header[f"{name}_table_{field}"] for field in ("offset", "length"))
-        table = pa.ipc.open_stream(os.pread(self.native.descriptor, length, start)).read_all()
+        table = pa.ipc.open_stream(self.native.table_bytes(name)).read_all()
         table.validate(full=True)
         return table if columns is None else table.select(list(columns))
 
@@ -146,9 +177,10 @@ class PackReader:
         mapped memory: if the file is truncated meanwhile, touching them kills the process. Use
         :meth:`read_payloads` on files that others may change.
         """
-        offsets, lengths = self.native.locate(row_array(rows, len(self)))
+        native = self.native
         whole = memoryview(self._map())
-        starts = offsets + np.uint64(self.native.data_offset)
+        offsets, lengths = native.locate(row_array(rows, native.num_records))
+        starts = offsets + np.uint64(native.data_offset)
         ends = starts + lengths
         if (ends > len(whole)).any():
             raise PackError(
@@ -170,20 +202,49 @@ class PackReader:
 
     @property
     def mmap_enabled(self) -> bool:
-        """Whether views can be had: not of an unusual file system that cannot map files."""
+        """Whether views can be had: not of URLs and unusual file systems that cannot map files."""
         try:
             self._map()
         except (OSError, RuntimeError):
             return False
         return True
 
+    def _pieces(self) -> Iterator[range]:
+        """All rows, a few MiB of them at a time."""
+        count = len(self)
+        for start in range(0, count, _PIECE_ROWS):
+            rows = range(start, min(start + _PIECE_ROWS, count))
+            _, lengths = self.native.locate(np.arange(rows.start, rows.stop))
+            first, size = rows.start, 0
+            for row, length in zip(rows, lengths.tolist(), strict=True):
+                if row > first and size + length > _PIECE_BYTES:
+                    yield range(first, row)
+                    first, size = row, 0
+                size += length
+            yield range(first, rows.stop)
+
     def _map(self) -> mmap.mmap:
+        if self._remote is not None:
+            raise RuntimeError(
+                f"{self.package_path}: only local files can be mapped, use read_payloads or "
+                "download it"
+            )
         if self._mapping is None:
             try:
                 self._mapping = mmap.mmap(self.native.descriptor, 0, access=mmap.ACCESS_READ)
             except (OSError, ValueError) as error:
                 raise RuntimeError(f"{self.package_path}: cannot be mapped: {error}") from error
         return self._mapping
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """What a URL has cost so far: ``requests``, of them ``retries``, and ``bytes`` received.
+
+        All 0 for local packs.
+        """
+        if self._remote is None:
+            return {"requests": 0, "retries": 0, "bytes": 0}
+        return self._remote.stats
 
     def close(self) -> None:
         """Lets go of the file. Records and tables that were read stay; reading more is an error."""
@@ -201,7 +262,7 @@ class PackReader:
         return self.native.num_records
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self.package_path),)
+        return type(self), self._arguments
 
     def _repr_html_(self) -> str | None:
         return pack_html(self, type(self).__name__)
@@ -217,20 +278,38 @@ class PackReader:
         )
 
 
-def read_header(package_path: PathLike) -> dict[str, Any]:
-    """The JSON header of a pack."""
-    with PackReader(package_path) as reader:
+def read_header(
+    package_path: PathLike,
+    storage_options: Mapping[str, Any] | None = None,
+    remote: RemoteOptions | None = None,
+) -> dict[str, Any]:
+    """The JSON header of a pack. Arguments as of :class:`PackReader`."""
+    with PackReader(package_path, storage_options, remote) as reader:
         return reader.header
 
 
-def read_tables(package_path: PathLike) -> tuple[dict[str, Any], pa.Table, pa.Table]:
-    """Header, slide table and index table of a pack."""
-    with PackReader(package_path) as reader:
+def read_tables(
+    package_path: PathLike,
+    storage_options: Mapping[str, Any] | None = None,
+    remote: RemoteOptions | None = None,
+) -> tuple[dict[str, Any], pa.Table, pa.Table]:
+    """Header, slide table and index table of a pack. Arguments as of :class:`PackReader`."""
+    with PackReader(package_path, storage_options, remote) as reader:
         return reader.header, reader.slide_table, reader.index_table
 
 
-def iter_payloads(package_path: PathLike, *, verify: bool = True) -> Iterator[bytes]:
-    """The stored bytes of every record, in row order."""
-    with PackReader(package_path) as reader:
-        for row in range(len(reader)):
-            yield reader.read_payload(row, verify=verify)
+def iter_payloads(
+    package_path: PathLike,
+    *,
+    verify: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+    remote: RemoteOptions | None = None,
+) -> Iterator[bytes]:
+    """The stored bytes of every record, in row order. Arguments as of :class:`PackReader`."""
+    with PackReader(package_path, storage_options, remote) as reader:
+        for rows in reader._pieces():
+            batch = reader.read_payloads_contiguous(rows, verify=verify, on_error="null")
+            for record in batch:
+                if record is None:
+                    raise batch.errors[0].error
+                yield bytes(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from .build import build_variable, build_variable_from_payloads
 from .codec import Codec, codec_of_header, is_registered
 from .errors import CodecError, PackError, RecordFailure, row_error
 from .images import ImageBatch, single_image, stacked_images
+from .remote import RemoteOptions
 
 __all__ = ["VariableRecordPack"]
 
@@ -33,13 +34,19 @@ __all__ = ["VariableRecordPack"]
 class VariableRecordPack(RecordPack):
     """A pack of encoded records of any length, read decoded.
 
-    Opens eagerly, pickles as its absolute path, and may be shared like a :class:`PackReader`.
+    Opens eagerly, takes the arguments of a :class:`PackReader`, and pickles and may be shared like
+    one.
     """
 
     kind = "variable"
 
-    def __init__(self, package_path: PathLike) -> None:
-        super().__init__(package_path)
+    def __init__(
+        self,
+        package_path: PathLike,
+        storage_options: Mapping[str, Any] | None = None,
+        remote: RemoteOptions | None = None,
+    ) -> None:
+        super().__init__(package_path, storage_options, remote)
         self._codec: Codec | None = None
 
     build = staticmethod(build_variable)

@@ -186,9 +186,7 @@ def test_links_and_dots_do_not_lead_out_of_what_is_allowed(packs, tmp_path):
     assert iac.decode(table, packs=[tmp_path / "root-link"])["payload"].to_pylist() == [b"real"]
 
 
-@pytest.mark.parametrize(
-    "url", ["https://example.org/x.iac", "s3://bucket/x.iac", "file:///etc/passwd", "://"]
-)
+@pytest.mark.parametrize("url", ["https://example.org/x.iac", "s3://bucket/x.iac", "://"])
 def test_urls_are_refused(url):
     with pytest.raises(iac.PackError, match="is not a local file"):
         iac.decode(table_of(references([url], [0])))

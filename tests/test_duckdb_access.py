@@ -127,7 +127,6 @@ def test_paths_that_are_no_files(con, tmp_path: Path):
         (tmp_path / "pipe.iac", "it is a pipe"),
         (tmp_path, "cannot open"),
         (tmp_path / "nothing.iac", "No such file"),
-        ("https://example.org/x.iac", "only packs in local files"),
     ]:
         with pytest.raises(duckdb.Error, match=reason):
             con.sql(f"FROM iac_scan('{path}')").fetchall()

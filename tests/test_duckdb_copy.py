@@ -160,6 +160,21 @@ def test_every_number_of_rows(con, rows: int):
     ]
 
 
+def test_a_million_rows(con):
+    query = """SELECT i, i // 1000 AS patient_id, 'payload ' || i AS payload
+        FROM range(1_000_000) r(i)"""
+    path = copy(con, query, options="CODEC 'none'")
+    (found,) = con.sql(
+        f"""SELECT count(*), sum(i), bool_and(record.row = i AND patient_id = i // 1000),
+            bool_and(iac_text(record) = 'payload ' || i) FROM '{path}'"""
+    ).fetchall()
+    assert found == (1_000_000, 999_999 * 500_000, True, True)
+    assert con.sql(f"FROM iac_check('{path}')").fetchall() == []
+    theirs = peer.PackReader(path)
+    assert theirs.read_payload(999_999) == b"payload 999999"
+    assert theirs.header["num_slides"] == 1000
+
+
 def test_names_come_from_the_struct_or_from_columns(con):
     one = copy(con, "SELECT 1 AS k, 'x' AS payload").read_bytes()
     con.execute("COPY (SELECT 1, 'x') TO 'y.iac' (LEVEL 1, COLUMNS ['k', 'payload'])")

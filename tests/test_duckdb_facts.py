@@ -1,4 +1,4 @@
-"""iac_slides, iac_info, iac_check and iac_verify: facts about packs, sound and damaged ones."""
+"""iac_info, iac_check and iac_verify: facts about packs, sound and damaged ones."""
 
 import json
 import random
@@ -9,17 +9,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from duckdb_columns import COLUMNS, plain
 from packs import (
     DATA,
     MANIFEST,
     assemble,
     flip_payload,
-    ipc_stream,
     layout_index,
     patch,
     segments_of,
-    slide_table,
     write_encoded,
     write_matrix,
     write_pack,
@@ -38,61 +35,6 @@ def con():
 
 def check(con, path: Path) -> list[tuple[int | None, str]]:
     return con.sql(f"SELECT row, reason FROM iac_check('{path}')").fetchall()
-
-
-def slides_of(con, path: Path, columns: str = "*") -> list[tuple]:
-    return con.sql(f"SELECT {columns} FROM iac_slides('{path}')").fetchall()
-
-
-# iac_slides
-
-
-def test_slides_of_every_type(con, tmp_path: Path):
-    rows = 24
-    names = [name for name in COLUMNS if name != "run_ends"]
-    columns = {
-        name: pa.chunked_array([COLUMNS[name].array] * (rows // len(COLUMNS[name].array) + 1))
-        for name in names
-    }
-    table = pa.table({name: column.slice(0, rows) for name, column in columns.items()})
-    path = assemble(tmp_path / "x.iac", layout_index([0], [0]), slides=table)
-    relation = con.sql(f"FROM iac_slides('{path}')")
-    assert relation.columns == names
-    for name in names:
-        column = COLUMNS[name]
-        found = slides_of(con, path, column.sql.format(f'"{name}"'))
-        expected = (column.expected() * rows)[:rows]
-        assert [repr(plain(value)) for (value,) in found] == list(map(repr, expected)), name
-
-
-@pytest.mark.parametrize("rows", [0, 1, 2048, 2049, 10_000])
-def test_slide_tables_of_many_rows_and_batches(con, tmp_path: Path, rows: int):
-    expected = [(i, f"slide {i}") for i in range(rows)]
-    table = pa.table({"n": pa.array(range(rows), pa.int64()), "t": [text for _, text in expected]})
-    stream = ipc_stream(pa.Table.from_batches(table.to_batches(3000), table.schema))
-    path = assemble(tmp_path / "x.iac", layout_index([], []), slides=stream, rows=(rows, 0))
-    assert slides_of(con, path) == expected
-    assert slides_of(con, path, "t, n") == [(text, i) for i, text in expected]
-    assert slides_of(con, path, "count(*)") == [(rows,)]
-
-
-def test_slide_columns_have_names_of_their_own_and_types_that_duckdb_lacks_are_named(con, tmp_path):
-    slides = pa.table(
-        [[1], [2], pa.array([None], pa.decimal256(50)), [b"x"]], names=["a", "A", "wide", "record"]
-    )
-    path = assemble(tmp_path / "x.iac", layout_index([0], [0]), slides=slides)
-    assert con.sql(f"FROM iac_slides('{path}')").columns == ["a", "A_1", "wide", "record"]
-    assert slides_of(con, path, "a, A_1, record") == [(1, 2, b"x")]
-    with pytest.raises(duckdb.Error, match=r"x\.iac: column 'wide': .*decimal256"):
-        slides_of(con, path)
-
-
-def test_prepared_slides_see_a_pack_that_was_replaced(con, tmp_path: Path):
-    path = write_pack(tmp_path / "x.iac", [b"1"])
-    con.execute(f"PREPARE slides AS SELECT slide_id FROM iac_slides('{path}')")
-    assert con.execute("EXECUTE slides").fetchall() == [("slide-000",)]
-    assemble(path, layout_index([0], [0]), slides=slide_table(2))
-    assert con.execute("EXECUTE slides").fetchall() == [("slide-000",), ("slide-001",)]
 
 
 # iac_info

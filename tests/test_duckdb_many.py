@@ -516,6 +516,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 con = iac_query.connect(threads=8)
+con.execute("SET enable_progress_bar = false")
 con.execute(f"CREATE TEMP TABLE refs AS SELECT record FROM '{pattern}'")
 sizes = []
 for _ in range(3):

@@ -53,6 +53,9 @@ class Failures {
   // Of a position whose work is done by the calling thread, or was done before.
   bool at(size_t position) const { return failed_[position] != 0; }
 
+  // Whether there are any; asked when no thread adds more.
+  bool any() const { return !list_.empty(); }
+
   // Makes the batch of what was read, under the rule for failures. Throws the first failure under
   // OnError::raise.
   Batch finish(OnError rule, Buffer data, std::span<const uint64_t> lengths,

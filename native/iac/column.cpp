@@ -58,12 +58,8 @@ size_t variadic_count(const BatchLocation& batch, size_t index) {
   return static_cast<size_t>(count);
 }
 
-struct BufferPlace {
-  uint64_t offset = 0;  // in the source
-  uint64_t length = 0;
-};
-
-BufferPlace buffer_place(const BatchLocation& batch, size_t index) {
+// In the source.
+Segment buffer_place(const BatchLocation& batch, size_t index) {
   const auto buffers = FB(RecordBatch_buffers(table_of(batch)));
   if (index >= FB(Buffer_vec_len(buffers))) throw damaged_table("record batch has too few buffers");
   const auto buffer = FB(Buffer_vec_at(buffers, index));
@@ -278,11 +274,17 @@ std::shared_ptr<const Column> Column::read(const Source& source, const BatchLoca
   return column;
 }
 
+void locate_buffers(const BatchLocation& batch, BatchCursor at, const ArrowSchema& field,
+                    std::vector<Segment>& out) {
+  const BatchCursor next = at.behind(field, batch);
+  for (size_t i = at.buffer; i < next.buffer; ++i) out.push_back(buffer_place(batch, i));
+}
+
 PlainValues locate_plain_values(const BatchLocation& batch, BatchCursor at, int64_t rows,
                                 size_t width) {
   const Node node = node_at(batch, at.node);
   if (node.length != rows) throw damaged_table("column and record batch differ in length");
-  const BufferPlace values = buffer_place(batch, at.buffer + 1);
+  const Segment values = buffer_place(batch, at.buffer + 1);
   const bool plain = !FB(RecordBatch_compression_is_present(table_of(batch)));
   if (plain && values.length < static_cast<uint64_t>(rows) * width) {
     throw damaged_table("column is shorter than its record batch");

@@ -65,6 +65,10 @@ class Column {
 // The column as an ArrowArray of the C data interface that keeps it alive.
 void export_column(std::shared_ptr<const Column> column, ArrowArray* out);
 
+// Adds where the buffers of a field lie in the source.
+void locate_buffers(const BatchLocation& batch, BatchCursor at, const ArrowSchema& field,
+                    std::vector<Segment>& out);
+
 // Where the values of a plain fixed-width column lie in the source, so that a range of rows can be
 // read without the rest: offset 0 when they do not lie there plainly (compressed, say).
 struct PlainValues {

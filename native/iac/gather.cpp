@@ -3,19 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "iac/checksum.h"
-#include "iac/workers.h"
 
 namespace iac {
 namespace {
 
-// Spans this near to each other are one read, which also fetches the bytes between.
-constexpr uint64_t max_gap = 4096;
-// One read fetches at most so much, so that checksums find it in the cache.
-constexpr uint64_t max_group = 256 << 10;
+// Pieces up to this size, a cheap source's, are read into memory that each thread keeps.
+constexpr uint64_t kept_piece = ReadStyle{}.group;
 // Where spans are shorter on average, reading a group in one piece and copying its spans out of it
 // costs less than having the kernel take it apart.
 constexpr uint64_t short_span = 1024;
@@ -56,7 +55,7 @@ void sort(std::vector<Item>& items) {
   }
 }
 
-Plan make_plan(std::span<const Span> spans) {
+Plan make_plan(std::span<const Span> spans, const ReadStyle& style) {
   Plan plan;
   plan.order.reserve(spans.size());
   uint64_t total = 0;
@@ -64,7 +63,7 @@ Plan make_plan(std::span<const Span> spans) {
     plan.order.push_back({spans[i].offset, i});
     total += spans[i].length;
   }
-  plan.copies = total / spans.size() < short_span;
+  plan.copies = style.expensive() || total / spans.size() < short_span;
   const auto by_offset = [](const Item& a, const Item& b) { return a.offset < b.offset; };
   if (!std::is_sorted(plan.order.begin(), plan.order.end(), by_offset)) sort(plan.order);
 
@@ -73,8 +72,8 @@ Plan make_plan(std::span<const Span> spans) {
   for (size_t i = 0; i < plan.order.size(); ++i) {
     const Span& span = spans[plan.order[i].position];
     const bool joins = i > plan.cuts.back() && (plan.copies || span.offset >= end) &&
-                       span.offset <= end + max_gap &&
-                       std::max(end, span.offset + span.length) - start <= max_group;
+                       span.offset <= end + style.gap &&
+                       std::max(end, span.offset + span.length) - start <= style.group;
     if (!joins) {
       if (i > 0) plan.cuts.push_back(i);
       start = span.offset;
@@ -94,7 +93,7 @@ std::string hex(uint32_t value) {
 
 // Reads each span of a group into its place.
 void read_pieces(const GatherRequest& request, std::span<const Item> group) {
-  std::array<std::byte, max_gap> between;
+  std::array<std::byte, ReadStyle{}.gap> between;
   std::vector<MutableBytes> pieces;
   pieces.reserve(group.size() * 2);
   const uint64_t start = group.front().offset;
@@ -110,30 +109,75 @@ void read_pieces(const GatherRequest& request, std::span<const Item> group) {
 
 // Reads a group in one piece and copies its spans, which may overlap, into their places.
 void read_and_copy(const GatherRequest& request, std::span<const Item> group) {
-  thread_local std::vector<std::byte> piece(max_group);  // what make_plan joins
+  thread_local std::vector<std::byte> kept(kept_piece);
   const uint64_t start = group.front().offset;
   uint64_t end = start;
   for (const auto& [offset, position] : group) {
     end = std::max(end, offset + request.spans[position].length);
   }
-  request.source.read_at(request.data.offset + start, std::span(piece).first(end - start));
+  Buffer own;
+  MutableBytes piece = kept;
+  if (end - start > piece.size()) {
+    own = Buffer::allocate(end - start);
+    own.set_size(end - start);
+    piece = own.bytes();
+  }
+  request.source.read_at(request.data.offset + start, piece.first(end - start));
   for (const auto& [offset, position] : group) {
     const std::byte* from = piece.data() + (offset - start);
     std::copy_n(from, request.spans[position].length, request.out + request.places[position]);
   }
 }
 
-// A group whose read failed is read again span by span, so that the error is of the rows it hits.
+void read_group(const GatherRequest& request, std::span<const Item> group, bool copies) {
+  if (copies && group.size() > 1) {
+    read_and_copy(request, group);
+  } else {
+    read_pieces(request, group);
+  }
+}
+
+// Where reads are expensive the first error is that of all that was not read yet: a server that
+// does not answer is not asked again for each group.
+class Outage {
+ public:
+  // Reads unless there is an outage. Throws what ended it.
+  template <class Read>
+  void guard(Read read) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (error_.has_value()) throw Error(*error_);
+    }
+    try {
+      read();
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex_);
+      if (!error_.has_value()) error_ = error;
+      throw;
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+// A group whose read failed is read again span by span, so that the error is of the rows it hits,
+// where reads are cheap.
 void fetch(const GatherRequest& request, std::span<const Item> group, bool copies, size_t first,
-           Failures& failures) {
+           Outage& outage, Failures& failures) {
   bool whole = true;
   try {
-    if (copies && group.size() > 1) {
-      read_and_copy(request, group);
+    if (request.source.style().expensive()) {
+      outage.guard([&] { read_group(request, group, copies); });
     } else {
-      read_pieces(request, group);
+      read_group(request, group, copies);
     }
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (request.source.style().expensive()) {
+      for (const Item& item : group) failures.add(first + item.position, error);
+      return;
+    }
     whole = false;
   }
   for (const Item& item : group) {
@@ -161,10 +205,11 @@ void check(const Span& span, Bytes record) {
 
 void gather(const GatherRequest& request, size_t first, Failures& failures) {
   if (request.spans.empty()) return;
-  const Plan plan = make_plan(request.spans);
-  const size_t groups = plan.cuts.size() - 1;
-  parallel_for(groups, worker_count(request.workers, groups),
-               [&](size_t g) { fetch(request, plan.group(g), plan.copies, first, failures); });
+  const Plan plan = make_plan(request.spans, request.source.style());
+  Outage outage;
+  request.source.for_each_read(plan.cuts.size() - 1, request.workers, [&](size_t g) {
+    fetch(request, plan.group(g), plan.copies, first, outage, failures);
+  });
 }
 
 }  // namespace iac

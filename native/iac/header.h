@@ -15,11 +15,6 @@ constexpr uint64_t header_bytes = 65536;
 constexpr uint32_t format_version = 2;
 constexpr std::string_view magic{"IATROC\0\2", 8};
 
-struct Segment {
-  uint64_t offset = 0;
-  uint64_t length = 0;
-};
-
 // A codec as the header names it. `params` is the text of a JSON object.
 struct CodecSpec {
   std::string name = "none";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <unordered_set>
 
@@ -9,11 +10,8 @@
 
 namespace iac {
 
-// Blocks kept: 17 KiB each, so 64 MiB for four million rows. Beyond that all are dropped at once,
-// which costs one more read of those still needed.
-static constexpr size_t max_cached_blocks = 4096;
-// Neighbouring blocks read at once.
-static constexpr int64_t max_blocks_a_read = 64;
+// Blocks read at once: 17 MiB, and so many reads as an expensive source can do together.
+static constexpr size_t max_blocks_a_load = 1024;
 // The codec of a record whose codec_id the header does not list.
 static constexpr uint8_t unknown_codec = 255;
 
@@ -71,35 +69,64 @@ uint8_t Layout::codec_position(int64_t id) const {
   return unknown_codec;
 }
 
-void Layout::load(int64_t first_block, int64_t count, Blocks& out) const {
-  const int64_t first = first_block * block_rows;
-  const int64_t rows = std::min(count * block_rows, index_->num_rows() - first);
-  std::vector<std::byte> values;
+void Layout::load(std::span<const int64_t> numbers, Blocks& out) const {
+  struct Run {  // of neighbouring blocks
+    int64_t first, rows;
+  };
+  std::vector<Run> runs;
+  for (const int64_t number : numbers) {
+    const int64_t first = number * block_rows;
+    const int64_t rows = std::min(block_rows, index_->num_rows() - first);
+    if (!runs.empty() && runs.back().first + runs.back().rows == first) {
+      runs.back().rows += rows;
+    } else {
+      runs.push_back({first, rows});
+    }
+  }
   std::vector<std::shared_ptr<Block>> blocks;
-  for (int64_t i = 0; i < count; ++i) blocks.push_back(std::make_shared<Block>());
+  for (size_t i = 0; i < numbers.size(); ++i) blocks.push_back(std::make_shared<Block>());
 
-  const auto fill = [&](const LayoutColumn& column, auto member, auto convert) {
+  // All values of a column lie one behind the other, as the blocks do.
+  const size_t rows = std::accumulate(runs.begin(), runs.end(), size_t{0}, [](size_t sum, Run run) {
+    return sum + static_cast<size_t>(run.rows);
+  });
+  const std::array columns{&offset_, &length_, &crc32_, &codec_id_};
+  std::array<std::vector<std::byte>, columns.size()> memory;
+  std::vector<Table::Values> wanted;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const LayoutColumn& column = *columns[i];
+    if (!column.present) continue;
+    memory[i].resize(rows * column.width);
+    MutableBytes rest = memory[i];
+    for (const Run& run : runs) {
+      const size_t bytes = static_cast<size_t>(run.rows) * column.width;
+      wanted.push_back({column.column, run.first, run.rows, column.width, rest.first(bytes)});
+      rest = rest.subspan(bytes);
+    }
+  }
+  index_->read_values(wanted);
+
+  const auto fill = [&](size_t i, auto member, auto convert) {
+    const LayoutColumn& column = *columns[i];
     if (!column.present) return;
-    values.resize(static_cast<size_t>(rows) * column.width);
-    index_->read_values(column.column, first, rows, column.width, values);
-    for (int64_t i = 0; i < rows; ++i) {
+    // Only the table's last block may be shorter, and it is the last here.
+    for (size_t row = 0; row < rows; ++row) {
       uint64_t value = 0;
-      std::memcpy(&value, values.data() + static_cast<size_t>(i) * column.width, column.width);
-      auto& array = (*blocks[static_cast<size_t>(i / block_rows)]).*member;
-      array[static_cast<size_t>(i % block_rows)] = convert(value);
+      std::memcpy(&value, memory[i].data() + row * column.width, column.width);
+      ((*blocks[row / block_rows]).*member)[row % block_rows] = convert(value);
     }
   };
   const auto same = [](uint64_t value) { return value; };
   const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };
-  fill(offset_, &Block::offset, same);
-  fill(length_, &Block::length, narrow);
-  fill(crc32_, &Block::crc32, narrow);
+  fill(0, &Block::offset, same);
+  fill(1, &Block::length, narrow);
+  fill(2, &Block::crc32, narrow);
   // Values come zero-extended, signed ones get their sign back.
   const size_t unused = codec_id_.is_signed ? 64 - codec_id_.width * 8 : 0;
-  fill(codec_id_, &Block::codec, [this, unused](uint64_t id) {
+  fill(3, &Block::codec, [this, unused](uint64_t id) {
     return codec_position(static_cast<int64_t>(id << unused) >> unused);
   });
-  for (int64_t i = 0; i < count; ++i) out[first_block + i] = blocks[static_cast<size_t>(i)];
+  for (size_t i = 0; i < numbers.size(); ++i) out[numbers[i]] = blocks[i];
 }
 
 Layout::Blocks Layout::blocks_for(std::span<const int64_t> rows) const {
@@ -125,22 +152,30 @@ Layout::Blocks Layout::blocks_for(std::span<const int64_t> rows) const {
   if (missing.empty()) return found;
 
   Blocks fresh;
-  for (size_t i = 0; i < missing.size();) {
-    size_t end = i + 1;
-    while (end < missing.size() && missing[end] == missing[end - 1] + 1 &&
-           end - i < max_blocks_a_read) {
-      ++end;
-    }
-    load(missing[i], static_cast<int64_t>(end - i), fresh);
-    i = end;
+  for (size_t i = 0; i < missing.size(); i += max_blocks_a_load) {
+    const size_t count = std::min(missing.size() - i, max_blocks_a_load);
+    load(std::span(missing).subspan(i, count), fresh);
   }
   {
     const std::unique_lock lock(cache.mutex);
-    if (cache.blocks.size() + fresh.size() > max_cached_blocks) cache.blocks.clear();
-    if (fresh.size() <= max_cached_blocks) cache.blocks.insert(fresh.begin(), fresh.end());
+    if (cache.blocks.size() + fresh.size() > cache.limit) cache.blocks.clear();
+    if (fresh.size() <= cache.limit) cache.blocks.insert(fresh.begin(), fresh.end());
   }
   found.merge(fresh);
   return found;
+}
+
+uint64_t Layout::cached_bytes() const {
+  Cache& cache = *cache_;
+  const std::shared_lock lock(cache.mutex);
+  return cache.blocks.size() * sizeof(Block);
+}
+
+void Layout::limit_cache(uint64_t bytes) const {
+  Cache& cache = *cache_;
+  const std::unique_lock lock(cache.mutex);
+  cache.limit = std::max<uint64_t>(bytes / sizeof(Block), 1);
+  if (cache.blocks.size() > cache.limit) cache.blocks.clear();
 }
 
 std::vector<Span> Layout::spans(std::span<const int64_t> rows) const {

@@ -39,6 +39,12 @@ class Layout {
   // The spans of rows, which must all be in [0, num_records). Not checked against the data
   // segment: see Pack.
   std::vector<Span> spans(std::span<const int64_t> rows) const;
+  // Bytes that stay with the layout, 17 KiB for 1,024 rows, and how many may. Beyond that all are
+  // dropped at once, which costs one more read of those still needed.
+  uint64_t cached_bytes() const;
+  void limit_cache(uint64_t bytes) const;
+  static constexpr uint64_t cache_limit = uint64_t{70} << 20;  // until limit_cache was called
+
   // One of them, at little cost when its neighbours were asked for before.
   Span span(int64_t row) const;
 
@@ -54,6 +60,7 @@ class Layout {
   struct Cache {
     std::shared_mutex mutex;
     Blocks blocks;
+    uint64_t limit = cache_limit / sizeof(Block);
   };
   struct LayoutColumn {
     size_t column = 0;
@@ -63,7 +70,7 @@ class Layout {
   };
 
   LayoutColumn find(const char* name, std::initializer_list<ArrowType> types) const;
-  void load(int64_t first_block, int64_t count, Blocks& out) const;
+  void load(std::span<const int64_t> blocks, Blocks& out) const;  // in rising order
   Blocks blocks_for(std::span<const int64_t> rows) const;
   Span span_in(const Block& block, int64_t row) const;
   uint8_t codec_position(int64_t id) const;

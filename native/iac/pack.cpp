@@ -1,6 +1,7 @@
 #include "iac/pack.h"
 
 #include <algorithm>
+#include <future>
 
 #include "iac/checksum.h"
 #include "iac/documents.h"
@@ -36,16 +37,19 @@ std::shared_ptr<const Pack> Pack::open(const std::string& path) {
   return open(LocalSource::open(path), path);
 }
 
-std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std::string path) {
+std::shared_ptr<const Pack> Pack::open(std::shared_ptr<Source> source, std::string path) {
   auto pack = std::make_shared<Pack>();
-  pack->source_ = std::move(source);
+  pack->source_ = source;
   pack->path_ = std::move(path);
   in_pack(pack->path_, [&] {
     Header& header = pack->header_;
-    header = Header::read(*pack->source_);
-    pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
-    pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
-    pack->layout_ = std::make_unique<Layout>(pack->index_, header);
+    source->confirmed([&] {
+      header = Header::read(*source);
+      source->keep_head(header.data.offset);
+      pack->slides_ = Table::open(pack->source_, header.slide_table, "slide", header.num_slides);
+      pack->index_ = Table::open(pack->source_, header.index_table, "index", header.num_records);
+      pack->layout_ = std::make_unique<Layout>(pack->index_, header);
+    });
     const bool unassigned = !header.record_codecs.empty() && !pack->layout_->has_codec_ids();
     if (unassigned && !header.names_codec) {
       header.codec.name = "one of record_codecs, without a codec_id column to say which";
@@ -66,6 +70,16 @@ std::shared_ptr<const Pack> Pack::open(std::shared_ptr<const Source> source, std
     add_decoder(pack->header_.codec);
   }
   return pack;
+}
+
+uint64_t Pack::cached_bytes() const {
+  return slides_->cached_bytes() + index_->cached_bytes() + layout_->cached_bytes();
+}
+
+void Pack::limit_caches(uint64_t bytes) const {
+  slides_->limit_cache(bytes);
+  index_->limit_cache(bytes);
+  layout_->limit_cache(std::min(bytes, Layout::cache_limit));
 }
 
 bool Pack::decodes_to_images() const {
@@ -154,8 +168,10 @@ void Pack::read_one(int64_t row, const Span& span, bool verify, MutableBytes out
       source_->read_at(header_.data.offset + span.offset, out);
       if (verify && span.has_crc32) check(span, out);
     } catch (Error& error) {
+      source_->confirm();
       throw std::move(error).at(row);
     }
+    if (!vouched(verify)) source_->confirm();
   });
 }
 
@@ -167,11 +183,13 @@ uint32_t Pack::pack_stamp() const {
   uint32_t stamp = crc32(as_bytes(header_.text.data(), header_.text.size()));
   std::vector<std::byte> chunk(stamp_read_bytes);
   const uint64_t end = header_.index_table.offset + header_.index_table.length;
-  for (uint64_t at = header_.slide_table.offset; at < end; at += chunk.size()) {
-    chunk.resize(std::min<uint64_t>(chunk.size(), end - at));
-    source_->read_at(at, chunk);
-    stamp = crc32(chunk, stamp);
-  }
+  source_->confirmed([&] {
+    for (uint64_t at = header_.slide_table.offset; at < end; at += chunk.size()) {
+      chunk.resize(std::min<uint64_t>(chunk.size(), end - at));
+      source_->read_at(at, chunk);
+      stamp = crc32(chunk, stamp);
+    }
+  });
   pack_stamp_.store(known | stamp, std::memory_order_relaxed);
   return stamp;
 }
@@ -186,10 +204,18 @@ std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
       std::fill(stamps.begin(), stamps.end(), pack_stamp());
       return;
     }
-    const auto spans = layout_->spans(rows);
+    const auto spans = source_->confirmed([&] { return layout_->spans(rows); });
     for (size_t i = 0; i < rows.size(); ++i) stamps[i] = spans[i].crc32;
   });
   return stamps;
+}
+
+std::vector<std::byte> Pack::read_table(Segment segment) const {
+  return in_pack(path_, [&] {
+    std::vector<std::byte> out(segment.length);
+    source_->confirmed([&] { source_->read_at(segment.offset, out); });
+    return out;
+  });
 }
 
 void Pack::read_data(Segment span, MutableBytes out) const {
@@ -200,7 +226,7 @@ void Pack::read_data(Segment span, MutableBytes out) const {
                   "data span outside data segment: offset " + std::to_string(span.offset) +
                       " + length " + std::to_string(span.length) + " > " + std::to_string(limit));
     }
-    source_->read_at(header_.data.offset + span.offset, out);
+    source_->confirmed([&] { source_->read_at(header_.data.offset + span.offset, out); });
   });
 }
 
@@ -226,6 +252,7 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
   gather({*source_, header_.data, located.spans, located.places, out.data(), options.workers,
           options.verify},
          0, failures);
+  if (failures.any() || !vouched(options.verify)) source_->confirm();
   std::vector<uint64_t> lengths(located.spans.size());
   bool has_holes = false;
   uint64_t to = 0;
@@ -241,51 +268,75 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
 
 Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
                          Failures& failures) const {
-  BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
-  std::vector<Bytes> payloads;
-  std::vector<const Codec*> codecs;
-  std::vector<uint64_t> places;
-  for (size_t first = 0; first < located.spans.size();) {
-    size_t end = first;
+  struct Slab {
+    size_t first, end;
+    Buffer stored;
+    std::vector<uint64_t> places;
+  };
+  const size_t count = located.spans.size();
+  const auto fetch = [&](size_t first) {
+    Slab slab{first, first, {}, {}};
     const uint64_t start = located.places[first];
-    while (end < located.spans.size() && end - first < slab_rows &&
-           (end == first || located.places[end + 1] - start <= slab_bytes)) {
-      ++end;
+    while (slab.end < count && slab.end - first < slab_rows &&
+           (slab.end == first || located.places[slab.end + 1] - start <= slab_bytes)) {
+      ++slab.end;
     }
-    const auto spans = std::span(located.spans).subspan(first, end - first);
-    places.assign(located.places.begin() + static_cast<ptrdiff_t>(first),
-                  located.places.begin() + static_cast<ptrdiff_t>(end));
-    for (uint64_t& place : places) place -= start;
-    Buffer stored = Buffer::allocate(located.places[end] - start);
-    stored.set_size(located.places[end] - start);
-    gather({*source_, header_.data, spans, places, stored.data(), options.workers, options.verify},
+    for (size_t i = first; i < slab.end; ++i) slab.places.push_back(located.places[i] - start);
+    slab.stored = Buffer::allocate(located.places[slab.end] - start);
+    slab.stored.set_size(located.places[slab.end] - start);
+    const auto spans = std::span(located.spans).subspan(first, slab.end - first);
+    gather({*source_, header_.data, spans, slab.places, slab.stored.data(), options.workers,
+            options.verify},
            first, failures);
-    payloads.clear();
-    codecs.clear();
-    for (size_t i = 0; i < spans.size(); ++i) {
-      payloads.emplace_back(stored.data() + places[i], spans[i].length);
+    return slab;
+  };
+  BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
+  const auto decode = [&](const Slab& slab) {
+    std::vector<Bytes> payloads;
+    std::vector<const Codec*> codecs;
+    for (size_t i = slab.first; i < slab.end; ++i) {
+      payloads.emplace_back(slab.stored.data() + slab.places[i - slab.first],
+                            located.spans[i].length);
       codecs.push_back(nullptr);
-      if (failures.at(first + i)) continue;
+      if (failures.at(i)) continue;
       try {
-        codecs.back() = this->decoder(spans[i]);
+        codecs.back() = this->decoder(located.spans[i]);
       } catch (const Error& error) {
-        failures.add(first + i, error);
+        failures.add(i, error);
       }
     }
-    decoder.add(payloads, codecs, first, failures);
-    first = end;
+    decoder.add(payloads, codecs, slab.first, failures);
+  };
+
+  std::future<void> decoding;  // where reads are expensive, beside the next slab's
+  for (size_t first = 0; first < count;) {
+    Slab slab = fetch(first);
+    first = slab.end;
+    if (decoding.valid()) decoding.get();
+    if (source_->style().expensive() && first < count) {
+      decoding = std::async(std::launch::async, decode, std::move(slab));
+    } else {
+      decode(slab);
+    }
   }
   if (wants_text_region(options)) decoder.keep(text_region, failures);
+  if (failures.any() || !vouched(options.verify)) source_->confirm();
   return decoder.finish(options.on_error, failures);
 }
 
 Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) const {
   return in_pack(path_, [&] {
     Failures failures(path_, rows);
-    const Located located = locate(rows, failures);
-    Batch batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                    : read_decoded(located, options, failures);
-    if (!options.verify || !layout_->has_crc32()) batch.unchecked = batch.count;
+    Batch batch;
+    try {
+      const Located located = locate(rows, failures);
+      batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
+                                                : read_decoded(located, options, failures);
+    } catch (const Error&) {
+      source_->confirm();
+      throw;
+    }
+    if (!vouched(options.verify)) batch.unchecked = batch.count;
     return batch;
   });
 }

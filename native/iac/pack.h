@@ -29,7 +29,7 @@ class Pack {
  public:
   // Opens, and checks header, tables and layout columns. `path` names the pack in errors.
   static std::shared_ptr<const Pack> open(const std::string& path);
-  static std::shared_ptr<const Pack> open(std::shared_ptr<const Source> source, std::string path);
+  static std::shared_ptr<const Pack> open(std::shared_ptr<Source> source, std::string path);
 
   const std::string& path() const { return path_; }
   const Source& source() const { return *source_; }
@@ -38,6 +38,10 @@ class Pack {
   const std::shared_ptr<const Table>& index() const { return index_; }
   const Layout& layout() const { return *layout_; }
   int64_t num_records() const { return index_->num_rows(); }
+
+  // Bytes of the tables that stay in memory once they were read, and how many may of each.
+  uint64_t cached_bytes() const;
+  void limit_caches(uint64_t bytes) const;
 
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
@@ -59,6 +63,9 @@ class Pack {
   // inside it.
   std::vector<Span> locate(std::span<const int64_t> rows) const;
 
+  // A table's segment as it is stored.
+  std::vector<std::byte> read_table(Segment segment) const;
+
   // Bytes of the data segment. Throws Error(index) when they are not all inside it.
   void read_data(Segment span, MutableBytes out) const;
 
@@ -72,6 +79,8 @@ class Pack {
   // Throws Error(pack) for a span that is not inside the data segment.
   void require_inside(const Span& span) const;
   Located locate(std::span<const int64_t> rows, Failures& failures) const;
+  // Whether the records that a read with these options gives are all compared with their crc32.
+  bool vouched(bool verify) const { return verify && layout_->has_crc32(); }
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
   Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "iac/error.h"
+#include "iac/workers.h"
 
 namespace iac {
 
@@ -40,6 +40,15 @@ void Source::read_at(uint64_t offset, std::span<const MutableBytes> pieces) cons
       *begun = begun->subspan(left);
       pieces = {begun, rest.end()};
     }
+  }
+}
+
+void Source::for_each_read(size_t reads, unsigned workers,
+                           const std::function<void(size_t)>& body) const {
+  if (style_.expensive()) {
+    concurrent_for(reads, style_.at_once, body);
+  } else {
+    parallel_for(reads, worker_count(workers, reads), body);
   }
 }
 

@@ -7,16 +7,13 @@
 #include <cerrno>
 
 #include "iac/error.h"
+#include "iac/remote.h"
+#include "iac/workers.h"
 
 #define FB(name) FLATBUFFERS_WRAP_NAMESPACE(org_apache_arrow_flatbuf, name)
 
 namespace iac {
 namespace {
-
-// Columns kept after they were read. A column above the bound is read anew each time.
-constexpr uint64_t cache_bytes = uint64_t{256} << 20;
-// A record batch's metadata nearly always fits into the first read at its message.
-constexpr uint64_t read_ahead = 4096;
 
 // Re-throws what `body` throws with the table's name before it.
 template <class Body>
@@ -51,6 +48,8 @@ void Table::scan(Segment segment) {
   const uint64_t end = segment.offset + segment.length;
   uint64_t at = segment.offset;
   bool has_schema = false;
+  // A message's metadata nearly always fits into the first read at it.
+  const uint64_t read_ahead = source_->style().gap;
   std::vector<std::byte> ahead;
   uint64_t ahead_at = 0;
   const auto read = [&](uint64_t offset, MutableBytes out) {
@@ -152,6 +151,30 @@ std::pair<size_t, int64_t> Table::locate(int64_t row) const {
   return {batch, row - batches_[batch].first_row};
 }
 
+void Table::Cache::evict() {
+  while (bytes > limit) {
+    const auto oldest = std::min_element(
+        columns.begin(), columns.end(),
+        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+    bytes -= oldest->second.column->bytes();
+    columns.erase(oldest);
+  }
+}
+
+uint64_t Table::cached_bytes() const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  return cache.bytes;
+}
+
+void Table::limit_cache(uint64_t bytes) const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  cache.limit = bytes;
+  cache.evict();
+}
+
+// A column above the limit is read anew each time.
 template <class Read>
 std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read read) const {
   Cache& cache = *cache_;
@@ -163,78 +186,149 @@ std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read 
     }
   }
   std::shared_ptr<const Column> column = read();
-  if (column->bytes() > cache_bytes) return column;
-
   const std::lock_guard lock(cache.mutex);
+  if (column->bytes() > cache.limit) return column;
   const auto [entry, added] = cache.columns.try_emplace(key, Cached{column, ++cache.clock});
   if (!added) return entry->second.column;  // another thread read it meanwhile
   cache.bytes += column->bytes();
-  while (cache.bytes > cache_bytes) {
-    const auto oldest = std::min_element(
-        cache.columns.begin(), cache.columns.end(),
-        [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-    cache.bytes -= oldest->second.column->bytes();
-    cache.columns.erase(oldest);
-  }
+  cache.evict();
   return column;
 }
 
 std::shared_ptr<const Column> Table::column(size_t column, size_t batch) const {
-  return cached({column, batch}, [&] {
-    return naming(name_, [&] {
-      const Batch& found = batches_[batch];
-      BatchCursor at;
-      for (size_t i = 0; i < column; ++i) at = at.behind(field(i), found.location);
-      auto read =
-          Column::read(*source_, found.location, at, field(column), schema_,
-                       [&](int64_t id) { return dictionary(id, found.dictionaries_before); });
-      if (read->length() != found.rows) {
-        throw damaged_table("column '" + std::string(field(column).name) +
-                            "' and its record batch differ in length");
+  if (source_->style().expensive()) return columns({&column, 1}, batch).front();
+  return naming(name_, [&] { return read_column(*source_, column, batch); });
+}
+
+std::vector<std::shared_ptr<const Column>> Table::columns(std::span<const size_t> columns,
+                                                          size_t batch) const {
+  const auto read = [&] {
+    std::vector<Segment> ranges;
+    if (source_->style().expensive()) {
+      const Batch& whole = batches_[batch];
+      for (const size_t column : columns) {
+        if (is_cached({column, batch})) continue;
+        locate_buffers(whole.location, place(column, whole), field(column), ranges);
+        locate_dictionaries(field(column), whole.dictionaries_before, ranges);
       }
-      return read;
-    });
+    }
+    const Prefetched source(*source_, std::move(ranges));
+    std::vector<std::shared_ptr<const Column>> found(columns.size());
+    parallel_for(columns.size(), worker_count(0, columns.size()),
+                 [&](size_t i) { found[i] = read_column(source, columns[i], batch); });
+    return found;
+  };
+  return naming(name_, [&] { return source_->confirmed(read); });
+}
+
+BatchCursor Table::place(size_t column, const Batch& batch) const {
+  BatchCursor at;
+  for (size_t i = 0; i < column; ++i) at = at.behind(field(i), batch.location);
+  return at;
+}
+
+bool Table::is_cached(std::pair<size_t, size_t> key) const {
+  Cache& cache = *cache_;
+  const std::lock_guard lock(cache.mutex);
+  return cache.columns.contains(key);
+}
+
+std::shared_ptr<const Column> Table::read_column(const Source& source, size_t column,
+                                                 size_t batch) const {
+  return cached({column, batch}, [&] {
+    const Batch& found = batches_[batch];
+    auto read =
+        Column::read(source, found.location, place(column, found), field(column), schema_,
+                     [&](int64_t id) { return dictionary(source, id, found.dictionaries_before); });
+    if (read->length() != found.rows) {
+      throw damaged_table("column '" + std::string(field(column).name) +
+                          "' and its record batch differ in length");
+    }
+    return read;
   });
 }
 
-std::shared_ptr<const Column> Table::dictionary(int64_t id, size_t messages_before) const {
+// The last message of a dictionary before the others.
+size_t Table::dictionary_message(int64_t id, size_t messages_before) const {
   size_t index = messages_before;
   while (index > 0 && dictionaries_[index - 1].id != id) --index;
   if (index == 0) throw damaged_table("dictionary is missing from the stream");
-  const DictionaryMessage& message = dictionaries_[--index];
+  return index - 1;
+}
+
+void Table::locate_dictionaries(const ArrowSchema& field, size_t messages_before,
+                                std::vector<Segment>& out) const {
+  for (int64_t i = 0; i < field.n_children; ++i) {
+    locate_dictionaries(*field.children[i], messages_before, out);
+  }
+  if (field.dictionary == nullptr) return;
+  const size_t index = dictionary_message(schema_.dictionary_ids.at(&field), messages_before);
+  if (is_cached({num_columns() + index, 0})) return;
+  const BatchLocation& location = dictionaries_[index].location;
+  out.push_back({location.body_offset, location.body_length});
+  locate_dictionaries(*field.dictionary, index, out);
+}
+
+std::shared_ptr<const Column> Table::dictionary(const Source& source, int64_t id,
+                                                size_t messages_before) const {
+  const size_t index = dictionary_message(id, messages_before);
+  const DictionaryMessage& message = dictionaries_[index];
   if (message.is_delta) {
     throw Error(Error::Kind::pack,
                 "delta dictionaries are not supported, rewrite the table with whole dictionaries");
   }
   // A dictionary may hold dictionaries in turn, but only ones that stand before it.
   return cached({num_columns() + index, 0}, [&] {
-    return Column::read(*source_, message.location, {}, *dictionary_fields_.at(id)->dictionary,
-                        schema_, [&](int64_t inner) { return dictionary(inner, index); });
+    return Column::read(source, message.location, {}, *dictionary_fields_.at(id)->dictionary,
+                        schema_, [&](int64_t inner) { return dictionary(source, inner, index); });
   });
 }
 
-void Table::read_values(size_t column, int64_t row, int64_t count, size_t width,
-                        MutableBytes out) const {
+// Calls part(batch, first row in it, rows, memory) for each batch that has some of the values.
+template <class Part>
+void Table::for_each_part(const Values& wanted, Part part) const {
+  MutableBytes out = wanted.out;
+  for (int64_t done = 0; done < wanted.count;) {
+    const auto [batch, first] = locate(wanted.row + done);
+    const int64_t rows = std::min(wanted.count - done, batches_[batch].rows - first);
+    const size_t bytes = static_cast<size_t>(rows) * wanted.width;
+    part(batch, first, out.first(bytes));
+    out = out.subspan(bytes);
+    done += rows;
+  }
+}
+
+void Table::read_values(std::span<const Values> wanted) const {
   naming(name_, [&] {
-    while (count > 0) {
-      const auto [index, first] = locate(row);
-      const Batch& batch = batches_[index];
-      const int64_t rows = std::min(count, batch.rows - first);
-      const auto skip = static_cast<uint64_t>(first) * width;
-      const MutableBytes part = out.first(static_cast<size_t>(rows) * width);
-      BatchCursor at;
-      for (size_t i = 0; i < column; ++i) at = at.behind(field(i), batch.location);
-      const PlainValues plain = locate_plain_values(batch.location, at, batch.rows, width);
-      if (plain.offset > 0) {
-        source_->read_at(plain.offset + skip, part);
+    struct Part {
+      Segment plain;  // offset 0: not to be had without the whole column
+      size_t column, batch;
+      uint64_t skip;
+      MutableBytes out;
+    };
+    std::vector<Part> parts;
+    std::vector<Segment> ranges;
+    for (const Values& values : wanted) {
+      for_each_part(values, [&](size_t index, int64_t first, MutableBytes out) {
+        const Batch& batch = batches_[index];
+        const auto skip = static_cast<uint64_t>(first) * values.width;
+        const PlainValues plain = locate_plain_values(batch.location, place(values.column, batch),
+                                                      batch.rows, values.width);
+        Segment where;
+        if (plain.offset > 0) where = {plain.offset + skip, out.size()};
+        parts.push_back({where, values.column, index, skip, out});
+        ranges.push_back(where);
+      });
+    }
+    const Prefetched source(*source_, std::move(ranges));
+    for (const Part& part : parts) {
+      if (part.plain.offset > 0) {
+        source.read_at(part.plain.offset, part.out);
       } else {
-        const auto values = this->column(column, index);
+        const auto values = read_column(source, part.column, part.batch);
         const auto& buffer = values->view().buffer_views[1];
-        std::memcpy(part.data(), buffer.data.as_uint8 + skip, part.size());
+        std::memcpy(part.out.data(), buffer.data.as_uint8 + part.skip, part.out.size());
       }
-      out = out.subspan(part.size());
-      row += rows;
-      count -= rows;
     }
   });
 }
@@ -242,8 +336,7 @@ void Table::read_values(size_t column, int64_t row, int64_t count, size_t width,
 void Table::require_no_nulls(size_t column) const {
   naming(name_, [&] {
     for (const Batch& batch : batches_) {
-      BatchCursor at;
-      for (size_t i = 0; i < column; ++i) at = at.behind(field(i), batch.location);
+      const BatchCursor at = place(column, batch);
       if (locate_plain_values(batch.location, at, batch.rows, 0).null_count != 0) {
         throw Error(Error::Kind::pack,
                     "column '" + std::string(field(column).name) + "' has nulls, expected none");
@@ -266,6 +359,9 @@ struct Stream {
     try {
       body();
       return 0;
+    } catch (const Error& failed) {
+      error = failed.what();
+      return failed.code() != 0 ? EIO : EINVAL;
     } catch (const std::exception& failed) {
       error = failed.what();
       return EINVAL;
@@ -300,9 +396,8 @@ void next_batch(Stream& stream, ArrowArray* out) {
   check_allocation(ArrowArrayInitFromType(array.get(), NANOARROW_TYPE_STRUCT));
   check_allocation(
       ArrowArrayAllocateChildren(array.get(), static_cast<int64_t>(stream.columns.size())));
-  for (size_t i = 0; i < stream.columns.size(); ++i) {
-    export_column(stream.table->column(stream.columns[i], batch), array->children[i]);
-  }
+  const auto columns = stream.table->columns(stream.columns, batch);
+  for (size_t i = 0; i < columns.size(); ++i) export_column(columns[i], array->children[i]);
   array->length = stream.table->batch_rows(batch);
   array->null_count = 0;
   ++stream.next_batch;

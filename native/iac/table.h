@@ -39,9 +39,25 @@ class Table : public std::enable_shared_from_this<Table> {
   // Reads and validates one column of one batch, or gives the one read before.
   std::shared_ptr<const Column> column(size_t column, size_t batch) const;
 
-  // The values of rows [row, row + count) of a column of fixed width without nulls. Reads only
-  // those where they lie plainly in the file.
-  void read_values(size_t column, int64_t row, int64_t count, size_t width, MutableBytes out) const;
+  // Bytes of columns that stay with the table, and how many may.
+  uint64_t cached_bytes() const;
+  void limit_cache(uint64_t bytes) const;
+  static constexpr uint64_t cache_limit = uint64_t{256} << 20;  // until limit_cache was called
+
+  // Several columns of one batch, on several threads. Where reads are expensive they are read
+  // together.
+  std::vector<std::shared_ptr<const Column>> columns(std::span<const size_t> columns,
+                                                     size_t batch) const;
+
+  // Values of rows [row, row + count) of a column of fixed width without nulls.
+  struct Values {
+    size_t column;
+    int64_t row, count;
+    size_t width;
+    MutableBytes out;
+  };
+  // Reads only the rows asked for where they lie plainly in the file.
+  void read_values(std::span<const Values> wanted) const;
 
   // Throws Error when the metadata counts a null in the column.
   void require_no_nulls(size_t column) const;
@@ -74,13 +90,27 @@ class Table : public std::enable_shared_from_this<Table> {
     std::mutex mutex;
     std::map<std::pair<size_t, size_t>, Cached> columns;  // (column or dictionary, batch)
     uint64_t bytes = 0;
+    uint64_t limit = cache_limit;
     uint64_t clock = 0;
+
+    // Drops the columns that were not used for longest.
+    void evict();
   };
 
   void scan(Segment segment);
   void add_message(Metadata metadata, const void* message, uint64_t body_offset,
                    uint64_t body_length);
-  std::shared_ptr<const Column> dictionary(int64_t id, size_t messages_before) const;
+  BatchCursor place(size_t column, const Batch& batch) const;
+  size_t dictionary_message(int64_t id, size_t messages_before) const;
+  void locate_dictionaries(const ArrowSchema& field, size_t messages_before,
+                           std::vector<Segment>& out) const;
+  bool is_cached(std::pair<size_t, size_t> key) const;
+  std::shared_ptr<const Column> read_column(const Source& source, size_t column,
+                                            size_t batch) const;
+  std::shared_ptr<const Column> dictionary(const Source& source, int64_t id,
+                                           size_t messages_before) const;
+  template <class Part>
+  void for_each_part(const Values& wanted, Part part) const;
   template <class Read>
   std::shared_ptr<const Column> cached(std::pair<size_t, size_t> key, Read read) const;
 

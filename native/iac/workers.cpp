@@ -9,6 +9,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "iac/per_process.h"
 #include "iac/platform.h"
@@ -142,6 +143,21 @@ void parallel_for(size_t items, unsigned workers, const std::function<void(size_
     return;
   }
   pool()->run(items, workers, body);
+}
+
+void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body) {
+  Job job(items, body);
+  const auto work = [&] { job.work([] { return true; }); };
+  std::vector<std::thread> helpers;
+  const size_t wanted = std::clamp<size_t>(items, 1, std::max(threads, 1u)) - 1;
+  helpers.reserve(wanted);
+  try {
+    while (helpers.size() < wanted) helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // no more to be had now
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  job.wait();
 }
 
 }  // namespace iac

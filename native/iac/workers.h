@@ -15,4 +15,8 @@ unsigned worker_count(unsigned asked, size_t items);
 // of further items and is thrown here (the one of the lowest item).
 void parallel_for(size_t items, unsigned workers, const std::function<void(size_t)>& body);
 
+// The same for bodies that wait, for a network say, and need no processor meanwhile: on the calling
+// thread and up to threads - 1 that are started for this call and have ended when it returns.
+void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body);
+
 }  // namespace iac

@@ -97,6 +97,15 @@ static py::capsule table(const Pack& pack, const std::string& name,
   });
 }
 
+static py::bytes table_bytes(const Pack& pack, const std::string& name) {
+  std::vector<std::byte> out;
+  {
+    const py::gil_scoped_release release;
+    out = pack.read_table(name == "slide" ? pack.header().slide_table : pack.header().index_table);
+  }
+  return to_bytes(out);
+}
+
 static const char* kind_name(const Pack& pack) {
   switch (pack.layout().kind()) {
     case Layout::Kind::variable:
@@ -118,12 +127,16 @@ void bind_pack(py::module_& module) {
            py::arg("path"))
       .def_static(
           "from_source",
-          [](py::object read, uint64_t size, std::string identity, std::string path) {
-            auto source = make_source(std::move(read), size, std::move(identity));
+          [](py::object read, py::object ask_version, uint64_t size, std::string version,
+             std::string path, uint64_t gap, uint64_t group, unsigned at_once) {
+            const auto source = make_source(std::move(read), std::move(ask_version), size,
+                                            std::move(version), {gap, group, at_once});
             const py::gil_scoped_release release;
-            return std::const_pointer_cast<Pack>(Pack::open(std::move(source), std::move(path)));
+            source->start(path);
+            return std::const_pointer_cast<Pack>(Pack::open(source, std::move(path)));
           },
-          py::arg("read"), py::arg("size"), py::arg("identity"), py::arg("path"))
+          py::arg("read"), py::arg("ask_version"), py::arg("size"), py::arg("version"),
+          py::arg("path"), py::arg("gap"), py::arg("group"), py::arg("at_once"))
       .def_property_readonly("path", [](const Pack& pack) { return path_text(pack.path()); })
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
       .def_property_readonly("kind", &kind_name)
@@ -138,10 +151,18 @@ void bind_pack(py::module_& module) {
                                return dynamic_cast<const LocalSource&>(pack.source()).descriptor();
                              })
       .def("table", &table, py::arg("name"), py::arg("columns"))
+      .def("table_bytes", &table_bytes, py::arg("name"))
       .def("locate", &locate, py::arg("rows"))
       .def(
           "stamps",
-          [](const Pack& pack, const Rows& rows) { return to_array(pack.stamps(span_of(rows))); },
+          [](const Pack& pack, const Rows& rows) {
+            std::vector<uint32_t> stamps;
+            {
+              const py::gil_scoped_release release;
+              stamps = pack.stamps(span_of(rows));
+            }
+            return to_array(std::move(stamps));
+          },
           py::arg("rows"))
       .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"), py::arg("verify"),
            py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"),

@@ -8,48 +8,67 @@
 namespace iac::python {
 namespace {
 
-class PythonSource final : public Source {
+Error error_of(const py::error_already_set& failed) {
+  const auto reason = py::str(failed.value()).cast<std::string>();
+  if (failed.matches(PyExc_FileNotFoundError)) return {Error::Kind::not_found, reason, ENOENT};
+  if (failed.matches(PyExc_PermissionError)) return {Error::Kind::system, reason, EACCES};
+  if (failed.matches(PyExc_TimeoutError)) return {Error::Kind::system, reason, ETIMEDOUT};
+  if (failed.matches(PyExc_MemoryError)) throw std::bad_alloc();
+  return {Error::Kind::system, reason, EIO};
+}
+
+template <class Call>
+auto ask(Call call) {
+  const py::gil_scoped_acquire acquire;
+  try {
+    return call();
+  } catch (py::error_already_set& failed) {
+    if (!failed.matches(PyExc_Exception)) throw;  // Ctrl-C, say
+    throw error_of(failed);
+  }
+}
+
+class PythonSource final : public RemoteSource {
  public:
-  PythonSource(py::object read, uint64_t size, std::string identity)
-      : Source(size, std::move(identity)), read_(std::move(read)) {}
+  PythonSource(py::object read, py::object ask_version, uint64_t size, std::string version,
+               ReadStyle style)
+      : RemoteSource(size, std::move(version), style),
+        read_(std::move(read)),
+        ask_version_(std::move(ask_version)),
+        tells_version_(!ask_version_.is_none()) {}
 
   ~PythonSource() override {
     const py::gil_scoped_acquire acquire;
     read_ = py::object();
+    ask_version_ = py::object();
   }
 
  protected:
-  int64_t read_some(uint64_t offset, std::span<const MutableBytes> pieces) const override {
-    uint64_t wanted = 0;
-    for (const MutableBytes piece : pieces) wanted += piece.size();
-    const py::gil_scoped_acquire acquire;
-    try {
-      const BufferView view(read_(offset, wanted));
-      Bytes got = view.bytes().first(std::min<size_t>(view.bytes().size(), wanted));
-      const auto count = static_cast<int64_t>(got.size());
-      for (const MutableBytes piece : pieces) {
-        const Bytes part = got.first(std::min(got.size(), piece.size()));
-        std::copy(part.begin(), part.end(), piece.begin());
-        got = got.subspan(part.size());
-      }
-      return count;
-    } catch (py::error_already_set& failed) {
-      if (!failed.matches(PyExc_Exception)) throw;  // Ctrl-C, say
-      throw Error(Error::Kind::system,
-                  "cannot read " + std::to_string(wanted) + " bytes at " + std::to_string(offset) +
-                      ": " + py::str(failed.value()).cast<std::string>(),
-                  EIO);
-    }
+  uint64_t fetch(uint64_t offset, MutableBytes out) const override {
+    return ask([&] {
+      const BufferView view(read_(offset, out.size()));
+      const Bytes got = view.bytes();
+      std::copy_n(got.begin(), std::min(got.size(), out.size()), out.begin());
+      return uint64_t{got.size()};
+    });
+  }
+
+  std::string current_version() const override {
+    if (!tells_version_) return RemoteSource::current_version();
+    return ask([&] { return ask_version_().cast<std::string>(); });
   }
 
  private:
-  py::object read_;
+  py::object read_, ask_version_;
+  bool tells_version_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Source> make_source(py::object read, uint64_t size, std::string identity) {
-  return std::make_shared<PythonSource>(std::move(read), size, std::move(identity));
+std::shared_ptr<RemoteSource> make_source(py::object read, py::object ask_version, uint64_t size,
+                                          std::string version, ReadStyle style) {
+  return std::make_shared<PythonSource>(std::move(read), std::move(ask_version), size,
+                                        std::move(version), style);
 }
 
 }  // namespace iac::python

@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "iac/output_file.h"
-#include "iac/source.h"
+#include "iac/remote.h"
 
 namespace iac::tests {
 
@@ -71,6 +73,54 @@ class FaultySource final : public MemorySource {
     }
     if (offset < faults.bad_to && end > faults.bad_from) return -EIO;
     return MemorySource::read_some(offset, shorter);
+  }
+};
+
+// A file behind a network.
+struct RemoteFile {
+  std::string bytes;
+  std::string version = "1";
+};
+
+class TestRemote final : public RemoteSource {
+ public:
+  // A style of small numbers, so that small files have much of everything.
+  static constexpr ReadStyle small{.gap = 1000, .group = 10000, .at_once = 4};
+
+  explicit TestRemote(const RemoteFile& file, ReadStyle style = small)
+      : RemoteSource(file.bytes.size(), file.version, style), file(file) {}
+  static std::shared_ptr<TestRemote> started(const RemoteFile& file, ReadStyle style = small) {
+    auto source = std::make_shared<TestRemote>(file, style);
+    source->start("test.iac");
+    return source;
+  }
+
+  const RemoteFile& file;
+  bool tells_version = true;
+  // What a request gives, and what happens before; a test may change them between reads.
+  std::function<void(uint64_t offset, uint64_t length)> before = {};
+  int64_t longer = 0;  // bytes too many or too few in an answer
+  std::chrono::milliseconds delay{0};
+
+  mutable std::atomic<unsigned> under_way{0}, most_under_way{0};
+  mutable std::atomic<unsigned> version_questions{0};
+
+ protected:
+  uint64_t fetch(uint64_t offset, MutableBytes out) const override {
+    const unsigned now = ++under_way;
+    for (unsigned most = most_under_way; now > most;) {
+      if (most_under_way.compare_exchange_weak(most, now)) break;
+    }
+    std::this_thread::sleep_for(delay);
+    --under_way;
+    if (before) before(offset, out.size());
+    const std::string part = file.bytes.substr(std::min<size_t>(offset, file.bytes.size()));
+    std::memcpy(out.data(), part.data(), std::min(part.size(), out.size()));
+    return static_cast<uint64_t>(static_cast<int64_t>(std::min(part.size(), out.size())) + longer);
+  }
+  std::string current_version() const override {
+    ++version_questions;
+    return tells_version ? file.version : RemoteSource::current_version();
   }
 };
 

@@ -81,14 +81,20 @@ static bool reads(const std::string& stream, uint64_t rows) {
   }
 }
 
+static void read_values(const Table& table, size_t column, int64_t row, int64_t count,
+                        std::span<int64_t> out) {
+  const Table::Values wanted{column, row, count, 8, std::as_writable_bytes(out)};
+  table.read_values({&wanted, 1});
+}
+
 static void check_plain(const Table& table) {
   REQUIRE(table.num_rows() == 100);
   REQUIRE(table.num_batches() == 4);
   std::vector<int64_t> ids(95), id(1);
-  table.read_values(column_of(table, "id"), 3, 95, 8, std::as_writable_bytes(std::span(ids)));
+  read_values(table, column_of(table, "id"), 3, 95, ids);
   for (int64_t i = 0; i < 95; ++i) REQUIRE(ids[static_cast<size_t>(i)] == i + 3);
   for (int64_t row = 0; row < 100; ++row) {
-    table.read_values(column_of(table, "id"), row, 1, 8, std::as_writable_bytes(std::span(id)));
+    read_values(table, column_of(table, "id"), row, 1, id);
     REQUIRE(id[0] == row);
     const auto [batch, at] = table.locate(row);
     REQUIRE(number_at(*table.column(column_of(table, "id"), batch), at) == row);
@@ -120,7 +126,7 @@ TEST_CASE("row ranges of a plain column are read alone") {
   const size_t id = column_of(*table, "id");
   const uint64_t calls = source->calls;
   std::vector<int64_t> values(5);
-  table->read_values(id, 20, 5, 8, std::as_writable_bytes(std::span(values)));
+  read_values(*table, id, 20, 5, values);
   CHECK(source->calls == calls + 1);
   CHECK(values == std::vector<int64_t>{20, 21, 22, 23, 24});
   table->column(id, 2);

@@ -1,0 +1,88 @@
+#include "paths.h"
+
+#include <iac/error.h>
+#include <iac/source.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "settings.h"
+
+namespace iac::duckdb {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Longer paths than any system opens; taking them apart takes time that grows with the square.
+constexpr size_t max_path_bytes = 4096;
+
+std::string home_directory(duckdb_client_context context) {
+  const std::string setting = text_setting(context, "home_directory");
+  if (!setting.empty()) return setting;
+  const char* home = std::getenv("HOME");
+  return home != nullptr ? home : "";
+}
+
+// Throws Error that does not repeat what may be secret.
+void check_url(const std::string& url) {
+  const size_t host = url.find("://") + 3;
+  const size_t host_end = url.find('/', host);
+  const size_t user_end = url.substr(0, host_end).rfind('@');
+  const size_t query = url.find('?');
+  std::string plain = url.substr(0, query);
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(Error::Kind::argument, reason).in(plain);
+  };
+  if (url.find("::") != url.npos) {
+    plain = "a chained URL";
+    refuse("references cannot name it; register the file system that it goes through with DuckDB");
+  }
+  if (user_end != url.npos) {
+    plain = query < user_end ? "a URL" : plain.erase(host, user_end + 1 - host);
+    refuse(
+        "the URL holds credentials, which references would carry on; give them to the file system, "
+        "or to CREATE SECRET");
+  }
+  if (query != url.npos) {
+    refuse(
+        "the URL has a query (behind '?'), which may hold credentials that references would carry "
+        "on; give them to the file system, or to CREATE SECRET");
+  }
+}
+
+}  // namespace
+
+bool is_url(const std::string& path) {
+  const size_t scheme = path.find("://");
+  return scheme != path.npos && scheme > 0 && path.find('/') > scheme;
+}
+
+std::string expand_home(duckdb_client_context context, const std::string& path) {
+  if (!path.starts_with("~/")) return path;
+  return fs::path(home_directory(context)) / path.substr(2);
+}
+
+std::string normal_path(const std::string& path) {
+  const fs::path plain = fs::path(path).lexically_normal();
+  const bool same = plain == path || local_identity(plain) == local_identity(path);
+  return same ? plain.string() : path;
+}
+
+std::string pack_path(duckdb_client_context context, const std::string& path) {
+  if (path.empty()) throw Error(Error::Kind::argument, "the path of a pack is empty");
+  if (path.find('\0') != std::string::npos) {
+    throw Error(Error::Kind::argument, "the path of a pack contains a zero byte");
+  }
+  if (path.size() > max_path_bytes) {
+    throw Error(Error::Kind::argument, "the path of a pack has " + std::to_string(path.size()) +
+                                           " bytes, at most " + std::to_string(max_path_bytes) +
+                                           " can be opened");
+  }
+  if (is_url(path)) {
+    check_url(path);
+    return path;
+  }
+  return normal_path(fs::absolute(expand_home(context, path)));
+}
+
+}  // namespace iac::duckdb

@@ -1,0 +1,234 @@
+"""Packs as Polars lazy frames, and payloads of record references in Polars expressions.
+
+Importing it registers the namespace ``iac`` of expressions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import re
+import zoneinfo
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+try:
+    import polars as pl
+    from polars.io.plugins import register_io_source
+except ImportError as error:
+    raise ImportError(
+        "scanning packs with Polars needs it: pip install iac-query[polars]"
+    ) from error
+
+from .._decode import decode
+from .._kinds import Kind
+from .._scan import BATCH_ROWS, Conjunct, scan
+from .._scan_plan import ScanPlan, empty
+from ..errors import CodecError, row_error
+from ..images import IMAGE_TYPE
+
+__all__ = ["PayloadNamespace", "lazy_frame"]
+
+
+def lazy_frame(plan: ScanPlan) -> pl.LazyFrame:
+    """A planned scan as a lazy frame."""
+    if plan.options.as_ == "tensor":
+        raise ValueError("as_ is 'tensor', which Polars does not have: use 'vector' or 'image'")
+    plan = _for_polars(plan)
+    return register_io_source(_Source(plan), schema=_frame_schema(plan.schema), is_pure=True)
+
+
+def _for_polars(plan: ScanPlan) -> ScanPlan:
+    """The plan with columns of types that Polars lacks as text that cannot be read."""
+    fields, problems = [], dict(plan.problems)
+    for field in plan.schema:
+        if not _is_known(field.type):
+            problems.setdefault(
+                field.name, f"column {field.name!r}: Polars has no type for {field.type}"
+            )
+            field = field.with_type(pa.string())
+        fields.append(field)
+    return dataclasses.replace(plan, schema=pa.schema(fields), problems=problems)
+
+
+def _is_known(type: pa.DataType) -> bool:
+    """Whether Polars has the type. It prints a panic for some that it lacks."""
+    types = pa.types
+    if types.is_interval(type) or types.is_union(type) or types.is_decimal256(type):
+        return False
+    if types.is_decimal(type):
+        return 0 <= type.scale <= type.precision
+    if types.is_fixed_size_binary(type):
+        return type.byte_width > 0
+    if types.is_timestamp(type) and type.tz is not None:
+        return _is_zone(type.tz)
+    if types.is_struct(type) and len({field.name for field in type.fields}) < type.num_fields:
+        return False
+    children = [type.field(i).type for i in range(type.num_fields)]
+    return all(_is_known(child) for child in children)
+
+
+def _is_zone(name: str) -> bool:
+    if re.fullmatch(r"[+-]\d\d:\d\d", name):
+        return True
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _frame_schema(schema: pa.Schema) -> pl.Schema:
+    return _frame(empty(schema)).schema
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(table, rechunk=False))
+
+
+class _Source:
+    """What Polars asks for rows. It calls from threads of its own, and pickles it with frames."""
+
+    def __init__(self, plan: ScanPlan) -> None:
+        self._plan = plan
+
+    def __call__(
+        self,
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        columns = self._plan.schema.names if with_columns is None else with_columns
+        conditions = [] if predicate is None else [_conjunct(part) for part in _split(predicate)]
+        any_rows = False
+        for table in scan(self._plan, columns, conditions, n_rows, batch_size or BATCH_ROWS):
+            any_rows = True
+            yield _frame(table)
+        if not any_rows:  # Polars needs one frame
+            yield _frame(empty(self._plan.fields(columns)))
+
+
+def _split(predicate: pl.Expr) -> Iterator[pl.Expr]:
+    """The conditions of a predicate that is true where all of them are."""
+    inputs = predicate.meta.pop()
+    if len(inputs) == 2 and (inputs[1] & inputs[0]).meta.eq(predicate):
+        yield from _split(inputs[1])
+        yield from _split(inputs[0])
+    else:
+        yield predicate
+
+
+def _conjunct(condition: pl.Expr) -> Conjunct:
+    def holds(table: pa.Table) -> npt.NDArray[np.bool_]:
+        if not table.column_names:
+            values = pl.select(condition).to_series()
+        else:
+            values = _frame(table).select(condition).to_series()
+        return values.fill_null(False).to_numpy()
+
+    return Conjunct(frozenset(condition.meta.root_names()), holds)
+
+
+IMAGE_DTYPE = _frame_schema(pa.schema({"image": IMAGE_TYPE}))["image"]
+
+
+@pl.api.register_expr_namespace("iac")
+class PayloadNamespace:
+    """Payloads of a column of record references: ``pl.col("record").iac.text()``.
+
+    To be used where few rows are left: behind filters, joins and sorts. ``options`` are those of
+    :func:`iac_query.decode`: ``workers``, ``on_error`` (``"raise"``, or ``"null"`` for NULL),
+    ``verify``, ``packs`` and ``storage``. A NULL reference gives NULL.
+    """
+
+    def __init__(self, expr: pl.Expr) -> None:
+        self._expr = expr
+
+    def payload(self, **options: Any) -> pl.Expr:
+        """Decoded bytes as Binary; of an image its pixels, of a matrix pack the row."""
+        return self._resolved("bytes", pl.Binary(), options)
+
+    def text(self, **options: Any) -> pl.Expr:
+        """Decoded bytes as String. Those that are not UTF-8 are an error of their row."""
+        return self._resolved("text", pl.String(), options)
+
+    def stored(self, **options: Any) -> pl.Expr:
+        """Stored bytes as Binary."""
+        return self._resolved("stored", pl.Binary(), options)
+
+    def image(self, **options: Any) -> pl.Expr:
+        """Decoded images as Struct of height, width, channels, dtype and data: pixels row by row,
+        channels interleaved, little-endian.
+        """
+        return self._resolved("image", IMAGE_DTYPE, options)
+
+    def vector(self, width: int | None = None, dtype: Any = pl.Float32, **options: Any) -> pl.Expr:
+        """Rows of matrix packs as List of ``dtype``, as Array where their ``width`` is given.
+
+        Polars must know the type before a pack is read. float64 is rounded to Float32; a number
+        that would become infinite, and an integer that would change, is a CodecError.
+        """
+        inner = pl.List(dtype) if width is None else pl.Array(dtype, width)
+        return self._resolved("vector", inner, options)
+
+    def _resolved(self, kind: Kind, dtype: pl.DataType, options: dict[str, Any]) -> pl.Expr:
+        unknown = options.keys() - {"workers", "on_error", "verify", "packs", "storage"}
+        if unknown:
+            raise TypeError(f"{sorted(unknown)[0]} is no option, see iac_query.decode")
+        if options.get("on_error") == "skip":
+            raise ValueError("on_error is 'skip', expected 'raise' or 'null'")
+        resolve = functools.partial(_resolve, kind=kind, dtype=dtype, options=options)
+        # Polars takes only elementwise functions into a scan's filter, by way of cloudpickle.
+        pickles = importlib.util.find_spec("cloudpickle") is not None
+        return self._expr.map_batches(resolve, return_dtype=dtype, is_elementwise=pickles)
+
+
+def _resolve(
+    records: pl.Series, kind: Kind, dtype: pl.DataType, options: dict[str, Any]
+) -> pl.Series:
+    """The payloads of references, NULL for NULL."""
+    references = pa.chunked_array([records.to_arrow()])
+    payloads = decode(pa.table({"record": references}), as_=kind, **options)["payload"]
+    if payloads.null_count == len(payloads):
+        return pl.Series(records.name, [None] * len(payloads), dtype)
+    if kind == "vector":
+        payloads = _converted(payloads.combine_chunks(), records, dtype)
+    return pl.Series(records.name, pl.from_arrow(payloads), dtype)
+
+
+def _converted(
+    vectors: pa.FixedSizeListArray, records: pl.Series, dtype: pl.List | pl.Array
+) -> pa.FixedSizeListArray:
+    """Vectors with numbers of another type."""
+    width = vectors.type.list_size
+    if isinstance(dtype, pl.Array) and dtype.size != width:
+        raise CodecError(f"vectors have {width} values, vector() says {dtype.size}")
+    own = _frame_schema(pa.schema({"x": vectors.type.value_type}))["x"]
+    if own == dtype.inner:
+        return vectors
+    if not dtype.inner.is_float():
+        raise CodecError(f"vectors are of {own}, vector() gives them as that or as floats")
+    values = vectors.values.slice(vectors.offset * width, len(vectors) * width)
+    values = values.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float32 if dtype.inner == pl.Float32 else np.float64)
+    if values.dtype.kind == "f":
+        unfit = np.isinf(numbers) & ~np.isinf(values)
+    else:
+        largest = 1 << (np.finfo(numbers.dtype).nmant + 1)  # of integers without gaps
+        unfit = (values > largest) | (values < -largest)
+    if unfit.any():
+        record = records[int(unfit.argmax()) // width]
+        reason = f"a number does not fit {dtype.inner}, pass another dtype to vector()"
+        raise row_error(CodecError, record["pack"], record["row"], reason)
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(numbers),
+        type=pa.list_(pa.from_numpy_dtype(numbers.dtype), width),
+        mask=vectors.is_null(),
+    )

@@ -1,0 +1,173 @@
+"""Payloads are decoded for the rows that are left, and no others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from packs import write_encoded
+
+import iac_query as iac
+from iac_query import _native
+
+COUNT = 1000
+SIZE = 4000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """1,000 records of 4,000 bytes that do not compress; ``per_mille`` counts them."""
+    folder = tmp_path_factory.mktemp("large")
+    objects = [f"{i:04}".encode() * (SIZE // 4) for i in range(COUNT)]
+    path = write_encoded(folder / "plain.iac", objects, "none")
+    _, slides, index = iac.read_tables(path)
+    index = index.select(["slide_idx"]).append_column(
+        "per_mille", pa.array([i * 7 % COUNT for i in range(COUNT)], pa.int32())
+    )
+    iac.build_pack(folder / "x.iac", {"codec": "none"}, slides, index, objects)
+    return folder / "x.iac"
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows of each call that reads records."""
+    counts: list[int] = []
+    read = _native.Pack.read
+
+    def counting(pack, rows, *options):
+        counts.append(len(rows))
+        return read(pack, rows, *options)
+
+    monkeypatch.setattr(_native.Pack, "read", counting)
+    return counts
+
+
+def bytes_read() -> int:
+    """Bytes that this process has read from files, as the kernel counts them."""
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+
+ENGINES = pytest.mark.parametrize("engine", ["in-memory", "streaming", "arrow"])
+
+#: Header, tables and layout, which a scan reads twice: to find the columns, and the rows.
+BESIDE = 170_000
+
+
+def run(path: Path, engine: str, columns: list[str], below: int | None = None) -> pa.Table:
+    if engine == "arrow":
+        filter = None if below is None else pc.field("per_mille") < below
+        return iac.scan_arrow(path, columns, filter).read_all()
+    frame = iac.scan_iac(path)
+    frame = frame if below is None else frame.filter(pl.col("per_mille") < below)
+    return frame.select(columns).collect(engine=engine).to_arrow()
+
+
+@ENGINES
+@pytest.mark.parametrize("below", [1, 10, 100, 1000])
+def test_a_filter_decodes_what_it_leaves(large: Path, counted: list[int], engine: str, below: int):
+    run(large, engine, ["per_mille"], below)  # reads the engine's own files
+    before = bytes_read()
+    table = run(large, engine, ["payload"], below)
+    spent = bytes_read() - before
+    assert table.num_rows == below == sum(counted)
+    assert below * SIZE <= spent < below * SIZE + BESIDE
+
+
+@ENGINES
+def test_without_payload_no_payload_byte_is_read(large: Path, counted: list[int], engine: str):
+    before = bytes_read()
+    assert run(large, engine, ["per_mille", "record"]).num_rows == COUNT
+    assert not counted
+    assert bytes_read() - before < BESIDE
+
+
+@ENGINES
+def test_a_filter_that_leaves_nothing(large: Path, counted: list[int], engine: str):
+    table = run(large, engine, ["per_mille", "payload"], 0)
+    assert table.num_rows == 0
+    assert table.column_names == ["per_mille", "payload"]
+    assert not counted
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_polars_head_sort_and_joins(large: Path, counted: list[int], engine: str):
+    frame = iac.scan_iac(large)
+    assert frame.head(3).collect(engine=engine).height == 3
+    assert sum(counted) == 3
+    counted.clear()
+
+    text = pl.col("record").iac.text()
+    top = frame.select("per_mille", "record").sort("per_mille").head(5)
+    texts = top.select(text).collect(engine=engine).to_series().to_list()
+    assert texts[1].startswith("0143")  # 143 * 7 = 1001
+    assert sum(counted) == 5
+    counted.clear()
+
+    wanted = pl.LazyFrame({"per_mille": [7, 14, 5000]}, schema={"per_mille": pl.Int32})
+    joined = frame.select("per_mille", "record").join(wanted, on="per_mille", how="semi")
+    assert joined.select(text.str.slice(0, 4)).collect(engine=engine).rows() == [
+        ("0001",),
+        ("0002",),
+    ]
+    assert sum(counted) == 2
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_conditions_on_payloads_come_last(large: Path, counted: list[int], engine: str):
+    says = pl.col("payload").bin.starts_with(b"0001")
+    frame = iac.scan_iac(large)
+    for condition in (
+        says & (pl.col("per_mille") < 20),
+        (pl.col("per_mille") < 20) & says,
+        pl.col("record").iac.text().str.starts_with("0001") & (pl.col("per_mille") < 20),
+    ):
+        found = frame.filter(condition).select("per_mille").collect(engine=engine)
+        assert found.rows() == [(7,)]
+        assert sum(counted) == 20
+        counted.clear()
+
+
+def test_arrow_conditions_on_payloads_come_last(large: Path, counted: list[int]):
+    says = pc.starts_with(pc.field("payload"), pattern=b"0001")
+    few, many = pc.field("per_mille") < 20, pc.field("slide_idx") == 0
+    for condition in (says & few, few & says, many & (says & few), (many & says) & few):
+        found = iac.scan_arrow(large, ["per_mille"], condition).read_all()
+        assert found.to_pydict() == {"per_mille": [7]}
+        assert sum(counted) == 20
+        counted.clear()
+    assert iac.scan_arrow(large, ["per_mille"], says | few).read_all().num_rows == 20
+    assert sum(counted) == COUNT
+
+
+def test_batches_keep_to_their_bytes(large: Path, tmp_path: Path):
+    reader = iac.scan_arrow(large, ["payload"], batch_bytes=50 * SIZE)
+    sizes = [batch.num_rows for batch in reader]
+    assert sum(sizes) == COUNT
+    assert sizes == [50] * 20
+    # Records that grow a hundred times: no batch is much larger than it should be.
+    zeros = write_encoded(tmp_path / "z.iac", [bytes(100_000)] * 400, "zstd")
+    reader = iac.scan_arrow(zeros, ["payload"], batch_bytes=2_000_000)
+    sizes = [batch.nbytes for batch in reader]
+    assert sum(sizes) > 400 * 100_000
+    assert max(sizes[1:]) < 2_200_000
+    assert len(sizes) < 30
+    for batch_bytes in (1, 1 << 40):
+        reader = iac.scan_arrow(zeros, ["payload"], batch_bytes=batch_bytes)
+        assert sum(batch.num_rows for batch in reader) == 400
+
+
+def test_a_reader_that_is_dropped_closes_its_pack(pack: Path):
+    def is_open() -> bool:
+        names = (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+        return str(pack) in [os.readlink(name) for name in names if os.path.lexists(name)]
+
+    reader = iac.scan_arrow(pack, ["payload"], batch_bytes=1)
+    reader.read_next_batch()
+    assert is_open()
+    del reader
+    assert not is_open()
