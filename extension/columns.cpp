@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "places.h"
+
 namespace iac::duckdb {
 namespace {
 
@@ -50,6 +52,15 @@ std::vector<PackColumn> index_columns(const Pack& pack, bool layout) {
       columns.push_back(table_column(PackColumn::Source::slides, slides, i, names));
     }
   }
+  if (layout && find_places(pack)) {
+    for (size_t i = 0; i < place_names().size(); ++i) {
+      PackColumn& column = columns.emplace_back();
+      column.source = PackColumn::Source::place;
+      column.position = i;
+      column.name = names.add(place_names()[i], i);
+      column.arrow_type = type_text(*place_field(i).get());
+    }
+  }
   return columns;
 }
 
@@ -65,7 +76,11 @@ std::vector<PackColumn> slide_columns(const Pack& pack) {
 // A column of a type that DuckDB lacks is listed, so that its neighbours can be read.
 void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
   for (PackColumn& column : columns) {
-    const ArrowSchema& field = table_of(pack, column.source).field(column.position);
+    nanoarrow::UniqueSchema place;
+    const bool is_place = column.source == PackColumn::Source::place;
+    if (is_place) place = place_field(column.position);
+    const ArrowSchema& field =
+        is_place ? *place.get() : table_of(pack, column.source).field(column.position);
     try {
       column.type = value_type(field);
     } catch (const Error& error) {
@@ -82,7 +97,7 @@ void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
 std::string signature(const std::vector<PackColumn>& columns) {
   std::string text;
   for (const PackColumn& column : columns) {
-    text += column.source == PackColumn::Source::index ? 'i' : 's';
+    text += static_cast<char>('0' + static_cast<int>(column.source));
     for (const std::string& part :
          {std::to_string(column.position), column.name, column.arrow_type}) {
       text += part + '\0';

@@ -15,7 +15,11 @@ namespace iac::duckdb {
 constexpr const char* record_name = "record";  // the reference's, whatever the tables hold
 
 struct PackColumn {
-  enum class Source { index, slides };
+  enum class Source {
+    index,
+    slides,
+    place,  // of tiles of a whole slide, see places.h; `position` is among these
+  };
   Source source;
   size_t position = 0;  // in its table
   std::string name;     // unlike any other, and unlike record_name

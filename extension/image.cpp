@@ -1,8 +1,12 @@
 // iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
-// row by row with channels interleaved, little-endian.
+// row by row with channels interleaved, little-endian; NULL for what is no image of a whole slide.
 #include <iac/error.h>
+#include <iac/wsi/tiles.h>
+
+#include <vector>
 
 #include "functions.h"
+#include "nulls.h"
 #include "resolve.h"
 #include "strings.h"
 
@@ -26,7 +30,7 @@ int32_t side(uint32_t value, int64_t row) {
 }
 
 void write_images(const Records& records, duckdb_vector out) {
-  const Batch batch = records.read(true);
+  const Batch batch = records.read_images();
   const std::span<const int64_t> rows = records.rows;
   const std::span<const idx_t> slots = records.slots;
   const auto integers = [&](idx_t child) {
@@ -35,9 +39,14 @@ void write_images(const Records& records, duckdb_vector out) {
   };
   int32_t *heights = integers(0), *widths = integers(1), *channels = integers(2);
   duckdb_string_t* dtypes = strings_of(duckdb_struct_vector_get_child(out, 3));
+  std::vector<idx_t> missing;
   for (size_t i = 0; i < batch.count; ++i) {
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
     if (shape.channels == 0) {
+      if (wsi::is_slide(records.pack)) {
+        missing.push_back(slots[i]);
+        continue;
+      }
       throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
           .at(rows[i]);
     }
@@ -48,6 +57,7 @@ void write_images(const Records& records, duckdb_vector out) {
     dtypes[slots[i]] = string_header(name.data(), static_cast<uint32_t>(name.size()), nullptr);
   }
   write_bytes(records, batch, duckdb_struct_vector_get_child(out, 4));
+  set_nulls(missing, out);
 }
 
 }  // namespace

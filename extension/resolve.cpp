@@ -106,6 +106,12 @@ Batch Records::read_text() const {
   return read(options);
 }
 
+Batch Records::read_images() const {
+  ReadOptions options = settings.options();
+  options.images = true;
+  return read(options);
+}
+
 Batch Records::read(ReadOptions options) const {
   options.limits.batch_bytes = std::max<uint64_t>(budget_, 1);
   try {

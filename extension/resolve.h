@@ -34,6 +34,8 @@ class Records {
   Batch read(bool decode) const;
   // Decoded, of documents their text region alone.
   Batch read_text() const;
+  // Decoded, but what is no image of a whole slide, which is empty.
+  Batch read_images() const;
 
   // Counts bytes of the result. Throws Error when the vector takes more than it may.
   void count(uint64_t bytes) const;

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from . import _native
 from ._tensors import fixed_size_lists, tensors
-from .batch import unpacked
+from .batch import ContiguousRecordBatch
 from .codec import is_registered
 from .errors import CodecError
 from .fixed import fixed_shape
@@ -31,7 +31,9 @@ class PackKind:
     def __init__(self, pack: _native.Pack, as_: Kind | None) -> None:
         self._pack = pack
         header = json.loads(pack.header_json)
-        self._images = pack.decodes_to_images
+        # Of a whole slide the tiles are; what lies beside them is NULL as an image.
+        is_slide = header.get("payload_type") == "wsi_image"
+        self._images = pack.decodes_to_images or is_slide
         default: Kind = "image" if self._images else "bytes"
         self.kind: Kind = as_ or ("vector" if pack.kind == "fixed" else default)
         if is_registered(header.get("codec")) and self.kind != "stored":
@@ -41,7 +43,7 @@ class PackKind:
             )
         if self.kind == "image" and not self._images:
             raise CodecError(f"{pack.path}: its codec does not decode to images, use as_='bytes'")
-        if self.kind == "text" and self._images:
+        if self.kind == "text" and self._images and not is_slide:
             raise CodecError(f"{pack.path}: records are images, not text")
         if self.kind == "vector" or (self.kind == "tensor" and not self._images):
             if pack.kind != "fixed":
@@ -94,11 +96,11 @@ class PackKind:
             return ImageBatch.from_native(batch, "null").to_arrow()
         if self.kind == "tensor":
             shape, dtype = self._tensor_shape(batch)
-            values = _values(batch, math.prod(shape), dtype)
-            return tensors(values, shape, batch.count, _validity(batch))
+            values, validity = _values(batch, math.prod(shape), dtype)
+            return tensors(values, shape, batch.count, validity)
         if self.kind == "vector":
-            values = _values(batch, self._dim, self._dtype)
-            return fixed_size_lists(values, self._dim, batch.count, _validity(batch))
+            values, validity = _values(batch, self._dim, self._dtype)
+            return fixed_size_lists(values, self._dim, batch.count, validity)
         buffers = [_validity(batch), pa.py_buffer(batch.offsets), pa.py_buffer(batch.data)]
         return pa.Array.from_buffers(self.type, batch.count, buffers)
 
@@ -116,11 +118,15 @@ def _validity(batch: _native.Batch) -> pa.Buffer | None:
     return None if batch.validity is None else pa.py_buffer(batch.validity)
 
 
-def _values(batch: _native.Batch, size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """All records' values, ``size`` each; zeros for missing ones, Arrow wants them all."""
+def _values(
+    batch: _native.Batch, size: int, dtype: npt.DTypeLike
+) -> tuple[npt.NDArray[Any], pa.Buffer | None]:
+    """All records' values, ``size`` each, and which are there; zeros for missing ones."""
     values = np.frombuffer(batch.data, dtype=dtype)
-    if batch.validity is None:
-        return values
+    records = ContiguousRecordBatch.from_native if batch.images is None else ImageBatch.from_native
+    there = records(batch, "null", None).validity
+    if there.all():
+        return values, None
     spread = np.zeros((batch.count, size), dtype=dtype)
-    spread[unpacked(batch.validity, batch.count)] = values.reshape(-1, size)
-    return spread.reshape(-1)
+    spread[there] = values.reshape(-1, size)
+    return spread.reshape(-1), pa.py_buffer(np.packbits(there, bitorder="little"))

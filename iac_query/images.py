@@ -74,7 +74,8 @@ class ImageBatch:
     """Many decoded images, one behind the other in one piece of memory.
 
     Indexing and iterating give read-only NumPy views, (height, width) for one channel, else
-    (height, width, channels); None for an image that could not be had.
+    (height, width, channels); None for an image that could not be had, and for a DICOM instance
+    without pixels.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class ImageBatch:
     @property
     def validity(self) -> npt.NDArray[np.bool_]:
         """A bool for each image: whether it is there."""
-        return self.records.validity
+        return self.records.validity & (self._shapes[:, 2] > 0)
 
     @property
     def unchecked(self) -> int:
@@ -143,7 +144,7 @@ class ImageBatch:
 
     def __getitem__(self, index: int) -> npt.NDArray[Any] | None:
         data = self.records[index]
-        if data is None:
+        if data is None or self._shapes[index, 2] == 0:
             return None
         dtype = np.dtype(_native.PIXEL_TYPES[self._types[index]])
         # Behind one of another dtype an image may start at an odd address.
@@ -157,8 +158,9 @@ class ImageBatch:
 
         Raises ValueError where one is missing or they differ in shape or dtype.
         """
-        if self.errors and self.positions is None:
-            raise ValueError(f"{len(self.errors)} of {len(self)} images are missing")
+        missing = len(self) - np.count_nonzero(self.validity)
+        if missing:
+            raise ValueError(f"{missing} of {len(self)} images are missing")
         shape, dtype = self.common_shape()
         return np.frombuffer(self.records.buffer, dtype).reshape(len(self), *shape)
 
@@ -168,7 +170,8 @@ class ImageBatch:
         columns = [pa.array(self._shapes[:, i].astype(np.int32)) for i in range(3)]
         names = pa.array(_native.PIXEL_TYPES)
         columns += [names.take(pa.array(self._types)), data]
-        mask = None if data.null_count == 0 else data.is_null()
+        there = self.validity
+        mask = None if there.all() else pa.array(~there)
         return pa.StructArray.from_arrays(columns, fields=list(IMAGE_TYPE), mask=mask)
 
     def to_tensor(self) -> pa.Array:

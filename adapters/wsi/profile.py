@@ -64,14 +64,12 @@ def choose(
             "lossless=True"
         )
     if not lossy:
-        return jxl_profile(tile_size, 0.0, effort, "source_matched_v1", candidate_metrics=[])
+        return _matched(tile_size, 0.0, effort, lossy, [])
     metrics = []
     for tried in DISTANCES:
         metrics.append(_measure(source, tile_size, tried, effort, workers))
         if metrics[-1]["quality_accepted"] and metrics[-1]["size_accepted"]:
-            return jxl_profile(
-                tile_size, tried, effort, "source_matched_v1", candidate_metrics=metrics
-            )
+            return _matched(tile_size, tried, effort, lossy, metrics)
         if not metrics[-1]["quality_accepted"]:
             break  # larger distances lose more
     if source.native is not None:
@@ -81,6 +79,13 @@ def choose(
         f"{source.path}: no JPEG XL is both smaller than the source and within {MIN_PSNR:g} dB of "
         "it, pass distance= or lossless=True"
     )
+
+
+def _matched(
+    tile_size: tuple[int, int], distance: float, effort: int, lossy: bool, metrics: list[Any]
+) -> Profile:
+    facts = {"source_lossy": lossy, "candidate_metrics": metrics}
+    return jxl_profile(tile_size, distance, effort, "source_matched_v1", **facts)
 
 
 def jxl_profile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ class Raster:
         self._slide = slide
         self.level = level
         self._rows = rows
-        tile_bytes = level.tile_width * level.tile_height * slide.channels * slide.dtype.itemsize
+        self._tile_samples = level.tile_width * level.tile_height * slide.channels
+        tile_bytes = self._tile_samples * slide.dtype.itemsize
         self._batch = max(1, _BATCH_BYTES // tile_bytes)
         self._cache_tiles = cache_bytes // tile_bytes
         # Without a lock, which a forked child might find taken: each operation is atomic.
@@ -53,7 +55,8 @@ class Raster:
         worker_count(workers)
         out = np.empty((height, width, slide.channels), slide.dtype)
         out[:] = slide.background
-        for (tile_y, tile_x), tile in self._tiles(x, y, x + width, y + height, workers):
+        batches = self._batches(x, y, x + width, y + height, workers)
+        for (tile_y, tile_x), tile in chain.from_iterable(batches):
             top, left = max(tile_y, y), max(tile_x, x)
             bottom = min(tile_y + tile.shape[0], y + height)
             right = min(tile_x + tile.shape[1], x + width)
@@ -76,13 +79,11 @@ class Raster:
         end = start[0] + width * scale[0], start[1] + height * scale[1]
         bounds = [int(np.floor(v)) for v in start] + [int(np.ceil(v)) for v in end]
         background = [float(value) for value in slide.background]
-        held: list[tuple[tuple[int, int], npt.NDArray[Any]]] = []
-        for placed in self._batches(*bounds, workers):
-            held = placed
+        for batch in self._batches(*bounds, workers):
             _native.add_area_sums(
                 sums,
-                [tile for _, tile in held],
-                np.array([place for place, _ in held], np.int64),
+                [tile for _, tile in batch],
+                np.array([place for place, _ in batch], np.int64),
                 start[::-1],
                 scale[::-1],
                 background,
@@ -92,10 +93,6 @@ class Raster:
         sums += background
         np.rint(sums, out=sums)
         return np.clip(sums, 0, np.iinfo(slide.dtype).max, out=sums).astype(slide.dtype)
-
-    def _tiles(self, *window_and_workers: Any) -> Iterator[tuple[tuple[int, int], Any]]:
-        for batch in self._batches(*window_and_workers):
-            yield from batch
 
     def _batches(
         self, left: int, top: int, right: int, bottom: int, workers: int | None
@@ -113,15 +110,14 @@ class Raster:
         at_y, at_x = np.nonzero(rows >= 0)
         for begin in range(0, len(at_y), self._batch):
             some = slice(begin, begin + self._batch)
-            places = [(int(y) + first_y, int(x) + first_x)
-                      for y, x in zip(at_y[some], at_x[some], strict=True)]  # fmt: skip
-            images = self._decoded(rows[at_y[some], at_x[some]], workers)
+            batch_rows = rows[at_y[some], at_x[some]]
+            ys, xs = at_y[some] + first_y, at_x[some] + first_x
+            images = self._decoded(batch_rows, workers)
             yield [
-                (
-                    (y * level.tile_height, x * level.tile_width),
-                    self._cut(image, y, x),
+                ((y * level.tile_height, x * level.tile_width), self._checked(image, row, x, y))
+                for image, row, x, y in zip(
+                    images, batch_rows.tolist(), xs.tolist(), ys.tolist(), strict=True
                 )
-                for (y, x), image in zip(places, images, strict=True)
             ]
 
     def _decoded(
@@ -154,28 +150,25 @@ class Raster:
     def _decode(self, rows: npt.NDArray[np.int64], workers: int | None) -> list[npt.NDArray[Any]]:
         if len(rows) == 0:
             return []
-        batch = self._reader.native.read(rows, *read_options(True, workers))
+        options = read_options(True, workers, max_samples=self._tile_samples)
+        batch = self._reader.native.read(rows, *options)
         if batch.images is None:
             raise PackError(f"{self._reader.package_path}: raster_codec decodes to no images")
-        return [self._checked(image, row)
-                for image, row in zip(ImageBatch.from_native(batch, "raise"), rows.tolist(),
-                                      strict=True)]  # fmt: skip
+        return list(ImageBatch.from_native(batch, "raise"))
 
-    def _checked(self, image: Any, row: int) -> npt.NDArray[Any]:
-        level, slide = self.level, self._slide
+    def _checked(self, image: Any, row: int, tile_x: int, tile_y: int) -> npt.NDArray[Any]:
+        """A decoded tile, which the core has cut to what it has of the raster."""
+        slide = self._slide
         if image is not None and image.ndim == 2:
-            image = image[:, :, np.newaxis]
-        wanted = (level.tile_height, level.tile_width, slide.channels)
+            image = image.reshape(*image.shape, 1)
+        width, height = self.level.valid_size(tile_x, tile_y)
+        wanted = (int(height), int(width), slide.channels)
         if image is None or image.shape != wanted or image.dtype != slide.dtype:
             found = "no image" if image is None else f"{image.shape} of {image.dtype}"
             raise row_error(
                 PackError,
                 str(self._reader.package_path),
                 row,
-                f"the tile is {found}, the header says {wanted} of {slide.dtype}",
+                f"the tile is {found}, header and index say {wanted} of {slide.dtype}",
             )
         return image
-
-    def _cut(self, image: npt.NDArray[Any], tile_y: int, tile_x: int) -> npt.NDArray[Any]:
-        width, height = self.level.valid_size(tile_x, tile_y)
-        return image[:height, :width]

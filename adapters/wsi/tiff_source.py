@@ -105,7 +105,8 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
     except ImportError as error:
         raise ImportError("TIFF slides need tiffslide: pip install iac-query[wsi]") from error
     try:
-        with tiffslide.TiffSlide(path) as slide:
+        # A file of ours: TiffSlide leaves it open where it fails.
+        with open(path, "rb") as file, tiffslide.TiffSlide(file) as slide:
             facts = {str(key): plain(value) for key, value in slide.properties.items()}
             images = tuple(
                 associated_image(name, image)

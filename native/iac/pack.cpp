@@ -8,6 +8,7 @@
 #include "iac/error.h"
 #include "iac/gather.h"
 #include "iac/platform.h"
+#include "iac/wsi/tiles.h"
 
 namespace iac {
 
@@ -266,8 +267,16 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
   return failures.finish(options.on_error, std::move(out), lengths);
 }
 
-Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
-                         Failures& failures) const {
+Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
+                         const ReadOptions& options, Failures& failures) const {
+  std::optional<wsi::TileDecoders> tiles;
+  if (wsi::is_slide(*this)) {
+    std::vector<int64_t> present;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!failures.at(i)) present.push_back(rows[i]);
+    }
+    tiles.emplace(*this, present);
+  }
   struct Slab {
     size_t first, end;
     Buffer stored;
@@ -301,6 +310,7 @@ Batch Pack::read_decoded(const Located& located, const ReadOptions& options,
       if (failures.at(i)) continue;
       try {
         codecs.back() = this->decoder(located.spans[i]);
+        if (tiles) codecs.back() = &tiles->decoder(rows[i], *codecs.back(), options.images);
       } catch (const Error& error) {
         failures.add(i, error);
       }
@@ -331,7 +341,7 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     try {
       const Located located = locate(rows, failures);
       batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                : read_decoded(located, options, failures);
+                                                : read_decoded(rows, located, options, failures);
     } catch (const Error&) {
       source_->confirm();
       throw;

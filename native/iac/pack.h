@@ -21,6 +21,7 @@ struct ReadOptions {
   OnError on_error = OnError::raise;
   DecodeLimits limits;
   bool text = false;  // decoded documents (see documents.h) shrink to their text region
+  bool images = false;  // of whole slides (see wsi/tiles.h) what is no image decodes to nothing
 };
 
 // Immutable and usable by any number of threads at once, in forked children as well. Every Error
@@ -82,7 +83,8 @@ class Pack {
   // Whether the records that a read with these options gives are all compared with their crc32.
   bool vouched(bool verify) const { return verify && layout_->has_crc32(); }
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;
-  Batch read_decoded(const Located& located, const ReadOptions& options, Failures& failures) const;
+  Batch read_decoded(std::span<const int64_t> rows, const Located& located,
+                     const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;
   bool wants_text_region(const ReadOptions& options) const;
   uint32_t pack_stamp() const;

@@ -59,6 +59,7 @@ class Jpeg2000 final : public ImageCodec {
   void encode_pixels(const ImageShape& shape, const std::byte* pixels,
                      std::vector<std::byte>& out) const override {
     if (jp2_) throw refused("container jp2 is for decoding only");
+    if (ycbcr_) throw refused("encoded_color_space YCbCr is for decoding only");
     if (shape.type != PixelType::uint8 && shape.type != PixelType::uint16) {
       throw refused(std::string(name_of(shape.type)) + " cannot be stored, uint8 and uint16 can");
     }
