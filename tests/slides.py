@@ -23,7 +23,7 @@ def tissue(width: int, height: int, channels: int = 3, dtype: Any = np.uint8) ->
     y, x = np.mgrid[:height, :width]
     inside = ((x / width - 0.4) / 0.35) ** 2 + ((y / height - 0.5) / 0.45) ** 2 < 1
     pixels = np.full((height, width, 3), 243.0)
-    waves = np.stack([150 + 40 * np.sin(x / 9), 90 + 40 * np.cos(y / 7), 160 + 30 * np.sin(y / 5)])
+    waves = np.stack([160 + 20 * np.sin(x / 9), 60 + 20 * np.cos(y / 7), 170 + 20 * np.sin(y / 5)])
     pixels[inside] = (waves.transpose(1, 2, 0) + random.normal(0, 2, pixels.shape))[inside]
     pixels = pixels.clip(0, 255)
     if dtype == np.uint16:

@@ -57,11 +57,11 @@ def test_tiles_are_cut_and_the_rest_is_null(con, slide):
 
 def test_decode_agrees_with_sql(con, slide):
     query = f"SELECT kind, record FROM iac_scan('{slide}')"
-    in_sql = con.execute(f"SELECT iac_image(record) FROM ({query})").fetch_arrow_table()
+    in_sql = con.sql(f"SELECT iac_image(record) FROM ({query})").to_arrow_table()
     for as_ in (None, "image"):
         decoded = iac.decode(con.sql(query), as_=as_)
         assert decoded["payload"].to_pylist() == in_sql.column(0).to_pylist()
-    payloads = con.execute(f"SELECT iac_payload(record) FROM ({query})").fetch_arrow_table()
+    payloads = con.sql(f"SELECT iac_payload(record) FROM ({query})").to_arrow_table()
     decoded = iac.decode(con.sql(query), as_="bytes")
     assert decoded["payload"].to_pylist() == payloads.column(0).to_pylist()
     assert ICC in decoded["payload"].to_pylist()
@@ -81,7 +81,7 @@ def test_tensors_have_nulls_for_what_is_no_image(con, slide):
 
 def test_text_is_the_scanner_metadata(con, slide):
     query = f"SELECT record FROM iac_scan('{slide}') WHERE kind = 1"
-    (text,) = con.execute(f"SELECT iac_text(record) FROM ({query})").fetchone()
+    [(text,)] = con.execute(f"SELECT iac_text(record) FROM ({query})").fetchall()
     with WsiImageReader(slide) as reader:
         assert json.loads(text) == reader.scanner_metadata
     assert iac.decode(con.sql(query), as_="text")["payload"].to_pylist() == [text]
@@ -100,9 +100,9 @@ def test_damaged_tiles_are_errors_of_their_rows(con, tmp_path):
 def test_places_of_tiles_when_asked_for(con, slide):
     names = ["x", "y", "x_um", "y_um", "mpp_x", "mpp_y"]
     assert not set(names) & set(con.sql(f"FROM iac_scan('{slide}')").columns)
-    table = con.execute(
+    table = con.sql(
         f"SELECT kind, tile_x, tile_y, {', '.join(names)} FROM iac_scan('{slide}', layout := true)"
-    ).fetch_arrow_table()
+    ).to_arrow_table()
     assert table.schema.field("x").type == pa.int64()
     assert table.schema.field("x_um").type == pa.float64()
     for row in table.to_pylist():
@@ -122,8 +122,8 @@ def test_places_of_several_slides(con, tmp_path):
         "iac_scan(?, layout := true, filename := true) GROUP BY ALL ORDER BY ALL", [paths]
     ).fetchall()  # fmt: skip
     found = {path: values for path, *values in rows}
-    assert found[paths[0]] == [192, 256, 2]
-    assert found[paths[1]] == [64, 48, 0.5]
+    assert found[paths[0]] == [128, 256, 2]  # the right column is background
+    assert found[paths[1]] == [32, 48, 0.5]
     assert found[paths[2]] == [None, None, None]
 
 

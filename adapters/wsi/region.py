@@ -54,7 +54,8 @@ class Raster:
         slide = self._slide
         worker_count(workers)
         out = np.empty((height, width, slide.channels), slide.dtype)
-        out[:] = slide.background
+        if not self._covers(x, y, x + width, y + height):
+            out[:] = slide.background
         batches = self._batches(x, y, x + width, y + height, workers)
         for (tile_y, tile_x), tile in chain.from_iterable(batches):
             top, left = max(tile_y, y), max(tile_x, x)
@@ -94,6 +95,21 @@ class Raster:
         np.rint(sums, out=sums)
         return np.clip(sums, 0, np.iinfo(slide.dtype).max, out=sums).astype(slide.dtype)
 
+    def _covers(self, left: int, top: int, right: int, bottom: int) -> bool:
+        """Whether each pixel of a window is in a stored tile."""
+        level = self.level
+        if left < 0 or top < 0 or right > level.width or bottom > level.height:
+            return False
+        return bool((self._window(left, top, right, bottom)[0] >= 0).all())
+
+    def _window(
+        self, left: int, top: int, right: int, bottom: int
+    ) -> tuple[npt.NDArray[np.int64], int, int]:
+        """The rows of the tiles of a window inside the raster, and the place of the first."""
+        width, height = self.level.tile_width, self.level.tile_height
+        x, y = left // width, top // height
+        return self._rows[y : -(-bottom // height), x : -(-right // width)], x, y
+
     def _batches(
         self, left: int, top: int, right: int, bottom: int, workers: int | None
     ) -> Iterator[list[tuple[tuple[int, int], npt.NDArray[Any]]]]:
@@ -104,9 +120,7 @@ class Raster:
         right, bottom = min(right, level.width), min(bottom, level.height)
         if left >= right or top >= bottom:
             return
-        first_x, first_y = left // level.tile_width, top // level.tile_height
-        last_x, last_y = -(-right // level.tile_width), -(-bottom // level.tile_height)
-        rows = self._rows[first_y:last_y, first_x:last_x]
+        rows, first_x, first_y = self._window(left, top, right, bottom)
         at_y, at_x = np.nonzero(rows >= 0)
         for begin in range(0, len(at_y), self._batch):
             some = slice(begin, begin + self._batch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ _JPEG = 7
 _APERIO_YCBCR, _APERIO_RGB = 33003, 33005
 _JPEG2000 = (_APERIO_YCBCR, _APERIO_RGB, 34712)
 _LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)
+#: What Aperio's descriptions say of codec and quality: "JPEG/RGB Q=70".
+_APERIO_CODEC = re.compile(r"(\w+/\w+) Q=(\d+)")
 #: Values of the tag PhotometricInterpretation.
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _YCBCR = 0, 1, 2, 6
 
@@ -61,7 +64,9 @@ def _source(path: Path, file: Any, page: Any) -> Source:
     pixels = TiffPixels(path, page)
     facts, images, backend = _slide_facts(path)
     icc = page.tags.get(34675)
-    codec = getattr(page.compression, "name", str(page.compression))
+    compression = getattr(page.compression, "name", str(page.compression))
+    described = _APERIO_CODEC.search(page.description)
+    codec = described[1] if described else compression
     return Source(
         path=path,
         width=page.imagewidth,
@@ -82,9 +87,9 @@ def _source(path: Path, file: Any, page: Any) -> Source:
             "native_compressed_bytes": int(sum(page.databytecounts)),
             "native_tile_height": page.tilelength if page.is_tiled else None,
             "native_tile_width": page.tilewidth if page.is_tiled else None,
-            "nominal_quality": None,
+            "nominal_quality": int(described[2]) if described else None,
             "source_bytes": path.stat().st_size,
-            "tiff_compression": codec,
+            "tiff_compression": compression,
         },
         native=pixels.native,
         associated=images,
