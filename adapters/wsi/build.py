@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import tempfile
+from collections.abc import Sequence
+from itertools import chain
+from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from tqdm import tqdm
 
@@ -19,8 +18,8 @@ from ..._options import PathLike, worker_count
 from ...build import build_pack_streaming
 from ...codec import Codec
 from .._encoding import refuse_existing
-from .._parallel import in_order
 from .profile import Profile, choose, jxl_codec, jxl_params
+from .raster import Raster, encoded_raster, kept_raster
 from .schema import (
     ASSOCIATED_ID,
     EXTENDED_SCHEMA_VERSION,
@@ -34,7 +33,7 @@ from .schema import (
     ZSTD_ID,
     Kind,
 )
-from .sources import Source, SourceError, open_source
+from .sources import Source, open_source
 
 _ZSTD_LEVEL = 3
 
@@ -72,6 +71,7 @@ def build_wsi_image_package(
     workers: int | None = 1,
     overwrite: bool = False,
     show_progress: bool = False,
+    levels: Sequence[int] = (),
 ) -> None:
     """Writes the pack of a slide: its whole native raster, and what its file has beside it.
 
@@ -85,6 +85,8 @@ def build_wsi_image_package(
     * ``effort``: of JPEG XL, 1 to 10.
     * ``tile_size``: of JPEG XL tiles, one number or width and height. A row of tiles is in memory.
     * ``workers``: threads that decode and encode, None for as many as there are processors.
+    * ``levels``: coarser rasters to store as well, each by how many native pixels, across and down,
+      one of its pixels is the mean of: numbers that the tiles' height divides by, rising.
 
     Tiles of one colour, the most frequent such colour, are left out: it is the background.
 
@@ -101,18 +103,13 @@ def build_wsi_image_package(
         _check_text(name, text)
     if not slide_id:
         raise ValueError("slide_id is empty")
-    refuse_existing(os.path.abspath(os.fsdecode(output_path)), overwrite)
+    path = os.path.abspath(os.fsdecode(output_path))
+    refuse_existing(path, overwrite)
     source = open_source(source_path)
     mpp, provenance = _mpp(source, native_mpp)
     profile = choose(source, size, lossless, distance, effort, workers)
-    raster = _survey(source, profile, workers, show_progress)
+    factors = _levels(levels, profile)
     extras = _Extras(source, profile, provenance)
-    header = {
-        **_header(source, profile, raster),
-        "native_mpp_x": mpp[0],
-        "native_mpp_y": mpp[1],
-        "mpp_provenance": provenance,
-    }
     slides = pa.table(
         {
             "slide_idx": pa.array([0], pa.uint8()),
@@ -121,123 +118,67 @@ def build_wsi_image_package(
             "specimen_id": pa.array([specimen_id], pa.string()),
         }
     )
-
-    def payloads() -> Iterator[bytes]:
-        tiles = _tile_payloads(source, profile, raster, workers)
-        with tqdm(tiles, "tiles", len(raster.stored), disable=not show_progress) as bar:
-            yield from bar
-        yield from extras.payloads
-
-    build_pack_streaming(
-        output_path, header, slides, _index(profile, raster, extras), payloads(),
-        overwrite=overwrite,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Raster:
-    """Which tiles are stored."""
-
-    grid: tuple[int, int]
-    background: tuple[int, ...]
-    provenance: str
-    #: (tile_x, tile_y, valid_width, valid_height) of each, row by row.
-    stored: Sequence[tuple[int, int, int, int]]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    # The tables stand before the tiles in a pack, and are known behind them.
+    with tempfile.TemporaryFile(dir=os.path.dirname(path)) as file:
+        raster = _raster(source, profile, factors, workers, show_progress, file)
+        header = {
+            **_header(source, profile, raster, factors),
+            "native_mpp_x": mpp[0],
+            "native_mpp_y": mpp[1],
+            "mpp_provenance": provenance,
+        }
+        build_pack_streaming(
+            path,
+            header,
+            slides,
+            _index(profile, raster, factors, extras),
+            chain(raster.payloads, extras.payloads),
+            overwrite=overwrite,
+        )
 
 
-def _survey(source: Source, profile: Profile, workers: int | None, show: bool) -> _Raster:
-    """Reads the whole raster once, so that a broken source is found before anything is encoded."""
-    across, down = profile.tile_size
-    grid = -(-source.width // across), -(-source.height // down)
-    places = [
-        (x, y, min(across, source.width - x * across), min(down, source.height - y * down))
-        for y in range(grid[1])
-        for x in range(grid[0])
-    ]
-    white = (int(np.iinfo(source.dtype).max),) * source.channels
-    with tqdm(total=len(places), desc="survey", disable=not show) as bar:
-        if profile.native is not None:
-            return _survey_native(source, profile, places, grid, white, workers, bar)
-        colours: list[tuple[int, ...] | None] = []
-        for y in range(grid[1]):
-            band = source.band(y * down, down, workers)
-            for x in range(grid[0]):
-                colours.append(_one_colour(band[:, x * across : (x + 1) * across]))
-                bar.update()
-    counts = Counter(colour for colour in colours if colour is not None)
-    if not counts:
-        return _Raster(grid, white, "default_white", places)
-    most = max(counts.values())
-    background = min(colour for colour, count in counts.items() if count == most)
-    stored = [p for p, colour in zip(places, colours, strict=True) if colour != background]
-    return _Raster(grid, background, "uniform_tile_mode", stored)
+def _levels(levels: Sequence[int], profile: Profile) -> tuple[int, ...]:
+    factors = tuple(levels)
+    for factor in factors:
+        if isinstance(factor, bool) or not isinstance(factor, int):
+            raise TypeError(f"levels are {factors}, expected ints")
+        if factor < 2 or profile.tile_size[1] % factor:
+            raise ValueError(
+                f"levels are {factors}, expected numbers from 2 on that the tiles' height, "
+                f"{profile.tile_size[1]}, divides by"
+            )
+    if list(factors) != sorted(set(factors)) or len(factors) > 254:
+        raise ValueError(f"levels are {factors}, expected each once, from the finest on")
+    return factors
 
 
-def _survey_native(
+def _raster(
     source: Source,
     profile: Profile,
-    places: Sequence[tuple[int, int, int, int]],
-    grid: tuple[int, int],
-    white: tuple[int, ...],
+    levels: Sequence[int],
     workers: int | None,
-    bar: Any,
-) -> _Raster:
-    native = profile.native
-    assert native is not None
-
-    def is_there(place: tuple[int, int, int, int]) -> bool:
-        x, y, width, height = place
-        if native.read(x, y) is None:
-            return False
-        source.pixels.read(x * native.tile_width, y * native.tile_height, width, height, 1)
-        return True
-
-    stored = []
-    for place, there in zip(places, in_order(is_there, places, workers), strict=True):
-        bar.update()
-        if there:
-            stored.append(place)
-    return _Raster(grid, white, "default_white", stored)
+    show: bool,
+    file: IO[bytes],
+) -> Raster:
+    """Reads the whole source, so that a broken one is found before anything is written."""
+    tiles = sum(_cells(source, profile, factor) for factor in (1, *levels))
+    with tqdm(total=tiles, unit=" tiles", disable=not show) as bar:
+        if profile.native is None:
+            return encoded_raster(source, profile, levels, workers, bar, file)
+        kept = kept_raster(source, profile, workers, bar)
+        if not levels:
+            return kept
+        coarser = encoded_raster(source, profile, levels, workers, bar, file)
+        payloads = chain(kept.payloads, coarser.payloads)
+        places = kept.places + coarser.places
+        return Raster(kept.background, kept.provenance, places, payloads)
 
 
-def _one_colour(tile: npt.NDArray[Any]) -> tuple[int, ...] | None:
-    """The colour of all pixels, None where they differ."""
-    first = tile[0, 0]
-    if (tile[0] != first).any() or (tile != first).any():
-        return None
-    return tuple(first.tolist())
-
-
-def _tile_payloads(
-    source: Source, profile: Profile, raster: _Raster, workers: int | None
-) -> Iterator[bytes]:
-    native = profile.native
-    if native is not None:
-        for x, y, _, _ in raster.stored:
-            payload = native.read(x, y)
-            if payload is None:
-                raise SourceError(f"{source.path}: tile {x}, {y} is gone: the file has changed")
-            yield payload
-        return
-    tiles = _tiles(source, profile, raster, workers)
-    yield from in_order(profile.encoder.encode, tiles, workers)
-
-
-def _tiles(
-    source: Source, profile: Profile, raster: _Raster, workers: int | None
-) -> Iterator[npt.NDArray[Any]]:
-    across, down = profile.tile_size
-    stored: dict[int, list[tuple[int, int, int]]] = {}
-    for x, y, width, height in raster.stored:
-        stored.setdefault(y, []).append((x, width, height))
-    for y, places in stored.items():
-        band = source.band(y * down, down, workers)
-        for x, width, height in places:
-            tile = np.empty((down, across, source.channels), source.dtype)
-            if (height, width) != (down, across):
-                tile[:] = raster.background
-            tile[:height, :width] = band[:, x * across :][:, :width]
-            yield tile
+def _cells(source: Source, profile: Profile, factor: int = 1) -> int:
+    """Tiles in the grid of a raster."""
+    size = -(-source.width // factor), -(-source.height // factor)
+    return math.prod(-(-s // t) for s, t in zip(size, profile.tile_size, strict=True))
 
 
 class _Extras:
@@ -295,35 +236,50 @@ def _scanner_metadata(source: Source, provenance: str) -> dict[str, Any]:
     }
 
 
-def _index(profile: Profile, raster: _Raster, extras: _Extras) -> pa.Table:
-    tiles, more = len(raster.stored), len(extras.rows)
-    fields = ("tile_x", "tile_y", "valid_width", "valid_height")
-    columns: dict[str, list[Any]] = {name: [None] * more for name in _INDEX.names}
-    for at, row in enumerate(extras.rows):
-        for name, value in row.items():
-            columns[name][at] = value
-    places = zip(*raster.stored, strict=True) if tiles else [()] * 4
-    of_tiles = {
-        "kind": [int(Kind.TILE)] * tiles,
-        "name": [""] * tiles,
-        "codec_id": [RASTER_IDS[profile.codec]] * tiles,
-        **dict(zip(fields, map(list, places), strict=True)),
-    }
-    columns = {n: of_tiles.get(n, [None] * tiles) + values for n, values in columns.items()}
-    columns["flags"] = [0] * (tiles + more)
-    return pa.table(columns, _INDEX)
+def _index(profile: Profile, raster: Raster, levels: Sequence[int], extras: _Extras) -> pa.Table:
+    places, more = raster.places, extras.rows
+    raster_id, coarser_id = RASTER_IDS[profile.codec], RASTER_IDS["jxl"]
+    rows = [
+        *(
+            {
+                "kind": int(Kind.TILE),
+                "name": "",
+                "level": place.level,
+                "tile_x": place.x,
+                "tile_y": place.y,
+                "valid_width": place.width,
+                "valid_height": place.height,
+                "codec_id": coarser_id if place.level else raster_id,
+            }
+            for place in places
+        ),
+        *more,
+    ]
+    schema = _INDEX.append(pa.field("level", pa.uint8())) if levels else _INDEX
+    columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    columns["flags"] = [0] * len(rows)
+    return pa.table(columns, schema)
 
 
-def _header(source: Source, profile: Profile, raster: _Raster) -> dict[str, Any]:
+def _header(
+    source: Source, profile: Profile, raster: Raster, levels: Sequence[int]
+) -> dict[str, Any]:
     across, down = profile.tile_size
     gray = source.channels == 1
-    plain = not gray and source.dtype == np.uint8
+    plain = not gray and source.dtype == np.uint8 and not levels
     if profile.native is not None:
         plain = plain and profile.native.plain
-    cells = raster.grid[0] * raster.grid[1]
-    raster_id = RASTER_IDS[profile.codec]
-    background = "background_rgb" if plain else "background"
-    return {
+    cells = _cells(source, profile)
+    stored = sum(place.level == 0 for place in raster.places)
+    codecs = {RASTER_IDS[profile.codec]: (profile.codec, profile.params)}
+    if levels:
+        codecs.setdefault(RASTER_IDS["jxl"], ("jxl", profile.jxl_params))
+    codecs |= {
+        ZSTD_ID: ("zstd", {"level": _ZSTD_LEVEL}),
+        NONE_ID: ("none", {}),
+        ASSOCIATED_ID: ("jxl", jxl_params(0, profile.effort)),
+    }
+    header = {
         "payload_type": PAYLOAD_TYPE,
         "wsi_schema_version": SCHEMA_VERSION if plain else EXTENDED_SCHEMA_VERSION,
         "archive_contract": "complete_raster",
@@ -332,15 +288,15 @@ def _header(source: Source, profile: Profile, raster: _Raster) -> dict[str, Any]
         "height": source.height,
         "tile_width": across,
         "tile_height": down,
-        "grid_width": raster.grid[0],
-        "grid_height": raster.grid[1],
+        "grid_width": -(-source.width // across),
+        "grid_height": -(-source.height // down),
         "raster_storage": "sparse_background",
-        "stored_tile_count": len(raster.stored),
-        "implicit_background_tile_count": cells - len(raster.stored),
+        "stored_tile_count": stored,
+        "implicit_background_tile_count": cells - stored,
         "origin": "top_left",
         "orientation": "canonical",
         "original_orientation": source.orientation,
-        background: list(raster.background),
+        "background_rgb" if plain else "background": list(raster.background),
         "background_provenance": raster.provenance,
         "pixel_dtype": source.dtype.name,
         "samples_per_pixel": source.channels,
@@ -349,16 +305,16 @@ def _header(source: Source, profile: Profile, raster: _Raster) -> dict[str, Any]
         "raster_codec_params": profile.params,
         "raster_profile_selection": profile.selection,
         "record_codecs": [
-            {"id": raster_id, "name": profile.codec, "params": profile.params},
-            {"id": ZSTD_ID, "name": "zstd", "params": {"level": _ZSTD_LEVEL}},
-            {"id": NONE_ID, "name": "none", "params": {}},
-            {"id": ASSOCIATED_ID, "name": "jxl", "params": jxl_params(0, profile.effort)},
+            {"id": id, "name": name, "params": params} for id, (name, params) in codecs.items()
         ],
         "source_format": source.format,
         "import_backend": source.backend,
         "associated_images_preserved": source.keeps_associated,
         "created_by": "iac_query",
     }
+    if levels:
+        header["levels"] = [{"downsample": factor} for factor in levels]
+    return header
 
 
 def _mpp(source: Source, given: Any) -> tuple[tuple[float, float], str]:

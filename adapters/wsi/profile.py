@@ -21,6 +21,8 @@ MIN_PSNR = 40.0
 #: Of the source's size.
 MAX_SIZE = 0.97
 SAMPLES = 48
+#: Of rasters beside tiles that are kept.
+COARSER_DISTANCE = 1.0
 #: Estimated bytes of a pack beside its tiles, and beside each tile.
 PACK_BYTES, TILE_BYTES = 2 << 20, 128
 
@@ -33,7 +35,8 @@ class Profile:
     params: dict[str, Any]
     selection: dict[str, Any]
     effort: int
-    #: Of JPEG XL.
+    #: JPEG XL: of the raster, or where that is kept of coarser ones.
+    jxl_params: dict[str, Any]
     encoder: ImageCodec
     tile_size: tuple[int, int]
     native: NativeTiles | None = field(default=None)
@@ -99,7 +102,7 @@ def jxl_profile(
         "selected_distance": params["distance"],
         **more,
     }
-    return Profile("jxl", params, selection, effort, jxl_codec(params), tile_size)
+    return Profile("jxl", params, selection, effort, params, jxl_codec(params), tile_size)
 
 
 def jxl_params(distance: float | None, effort: int) -> dict[str, Any]:
@@ -127,8 +130,9 @@ def _passthrough(native: NativeTiles, effort: int, reason: dict[str, Any]) -> Pr
     selection = {"strategy": "native_passthrough_v1", "pixel_transcode": False, **reason}
     params = {**native.params, "associated_image_jxl_effort": effort}
     size = native.tile_width, native.tile_height
-    encoder = jxl_codec(jxl_params(0, effort))
-    return Profile(native.codec, params, selection, effort, encoder, size, native)
+    coarser = jxl_params(COARSER_DISTANCE, effort)
+    encoder = jxl_codec(coarser)
+    return Profile(native.codec, params, selection, effort, coarser, encoder, size, native)
 
 
 def _measure(

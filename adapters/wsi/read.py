@@ -128,7 +128,7 @@ class WsiImageReader:
         return tuple((level.width, level.height) for level in self._slide.levels)
 
     @property
-    def level_downsamples(self) -> tuple[float, ...]:
+    def level_downsamples(self) -> tuple[int, ...]:
         """Native pixels for one of each stored raster."""
         return tuple(level.downsample for level in self._slide.levels)
 

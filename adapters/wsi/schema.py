@@ -50,7 +50,7 @@ class Level:
     tile_width: int
     tile_height: int
     #: Native pixels for one of this level, along x and y.
-    downsample: float
+    downsample: int
     mpp: tuple[float, float]
 
     @property
@@ -100,17 +100,17 @@ def _slide(header: Mapping[str, Any], version: int) -> Slide:
     if max(tile) > MAX_TILE_SIDE:
         raise ValueError(f"tiles of {tile[0]} x {tile[1]} pixels, at most {MAX_TILE_SIDE} may be")
     mpp = _positive(header, "native_mpp_x"), _positive(header, "native_mpp_y")
-    levels = [Level(_count(header, "width"), _count(header, "height"), *tile, 1.0, mpp)]
+    levels = [Level(_count(header, "width"), _count(header, "height"), *tile, 1, mpp)]
     channels, dtype = header["samples_per_pixel"], header["pixel_dtype"]
     background = header["background_rgb" if version == SCHEMA_VERSION else "background"]
     kinds = [(3, "uint8")]
     if version == EXTENDED_SCHEMA_VERSION:
         kinds += [(1, "uint8"), (1, "uint16"), (3, "uint16")]
         for entry in header.get("levels", []):
-            factor = _positive(entry, "downsample")
+            factor = _count(entry, "downsample")
+            width, height = -(-levels[0].width // factor), -(-levels[0].height // factor)
             coarser = (mpp[0] * factor, mpp[1] * factor)
-            levels.append(Level(*(-(-s // _count(entry, "downsample")) for s in _size(header)),
-                                *tile, factor, coarser))  # fmt: skip
+            levels.append(Level(width, height, *tile, factor, coarser))
     if (channels, dtype) not in kinds:
         raise ValueError(f"pixels of {channels} samples of {dtype}")
     largest = np.iinfo(dtype).max
@@ -134,10 +134,6 @@ def _slide(header: Mapping[str, Any], version: int) -> Slide:
         raster_codec_id=RASTER_IDS[codec],
         version=version,
     )
-
-
-def _size(header: Mapping[str, Any]) -> tuple[int, int]:
-    return header["width"], header["height"]
 
 
 def _count(fields: Mapping[str, Any], name: str) -> int:
@@ -185,7 +181,8 @@ class SlideIndex:
         if len(slide.levels) > 1:
             level_of = self._integers("level")[rows]
             self._check(rows, (level_of >= 0) & (level_of < len(slide.levels)), "is of no level")
-        self._check(rows, found["codec_id"] == slide.raster_codec_id, "is of another codec")
+        own_ids = np.where(level_of > 0, RASTER_IDS["jxl"], slide.raster_codec_id)
+        self._check(rows, found["codec_id"] == own_ids, "is of another codec")
         tables = []
         for number, level in enumerate(slide.levels):
             here = level_of == number

@@ -33,7 +33,7 @@ void add(Sums sums, const py::list& tiles, const Rows& places, std::pair<double,
     if (array.ndim() != 3 || array.shape(2) != sums.shape(2) ||
         array.strides(2) != array.itemsize() ||
         array.strides(1) != array.itemsize() * array.shape(2) || array.shape(0) > UINT16_MAX ||
-        array.shape(1) > UINT16_MAX) {
+        array.shape(1) > UINT32_MAX) {
       throw bad("tiles of another shape");
     }
     const auto row = static_cast<py::ssize_t>(i);
