@@ -1,6 +1,6 @@
 // The columns that say where the tiles of a whole slide lie: x and y, the upper left native pixel,
-// x_um and y_um, the same in micrometres, and mpp_x and mpp_y, micrometres a pixel of the tile. NULL
-// for records that are no tiles. Neither table has them, the grid gives them.
+// x_um and y_um, the same in micrometres, and mpp_x and mpp_y, micrometres a pixel of the tile.
+// NULL for records that are no tiles. Neither table has them, the grid gives them.
 #pragma once
 
 #include <iac/pack.h>

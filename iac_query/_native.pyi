@@ -72,7 +72,6 @@ def parse_documents(
     path: bytes,
     rows: npt.NDArray[np.int64],
 ) -> list[tuple[str, str, list[tuple[Any, ...]]] | Exception]: ...
-
 def add_area_sums(
     sums: npt.NDArray[np.float64],
     tiles: list[npt.NDArray[Any]],

@@ -2,10 +2,13 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from iac_query.adapters.features import build_teacher_feature_package
+from iac_query.adapters.manifests import TileRecord
 from iac_query.adapters.wsi import WsiImageReader
 from packs import DATA, flip_payload
 from slides import ICC, build, tissue, write_svs, write_tiff
@@ -164,3 +167,23 @@ def test_packs_whose_header_does_not_say(con, slide, tmp_path):
                   "SELECT x_um FROM iac_scan('{}', layout := true)"):  # fmt: skip
         with pytest.raises(Exception, match="tile_width"):
             con.execute(query.format(tmp_path / "x.iac")).fetchall()
+
+
+def test_features_of_tissue(con, slide, tmp_path):
+    with WsiImageReader(slide) as reader:
+        grid = reader.grid(tile_size=32, mpp=0.5)
+    records = [
+        TileRecord(f"t{i}", "p", "slide-1", Path("x"), row["column"] * 32, row["row"] * 32, "")
+        for i, row in enumerate(grid.to_pylist())
+    ]
+    matrix = np.arange(2.0 * len(records), dtype=np.float32).reshape(-1, 2)
+    build_teacher_feature_package(records, matrix, tmp_path / "f.iac", "teacher")
+    con.register("grid", grid)
+    con.execute(f"SET VARIABLE features = '{tmp_path / 'f.iac'}'")
+    con.execute("SET VARIABLE slide = 'slide-1'")
+    found = con.sql((QUERIES / "features_of_tissue.sql").read_text(encoding="utf-8")).fetchall()
+    expected = [
+        (f"t{i}", list(matrix[i])) for i, row in enumerate(grid.to_pylist()) if row["tissue"] >= 0.5
+    ]
+    assert [(row[0], row[-1]) for row in found] == expected
+    assert 0 < len(found) < len(records)

@@ -98,9 +98,7 @@ def test_aperio_jpeg_is_kept_as_it_is(tmp_path):
     with tifffile.TiffFile(source) as file, iac.PackReader(path) as pack:
         page = file.pages[0]
         tables = file.pages[0].jpegtables
-        for row, (at, size) in enumerate(
-            zip(page.dataoffsets, page.databytecounts, strict=True)
-        ):
+        for row, (at, size) in enumerate(zip(page.dataoffsets, page.databytecounts, strict=True)):
             file.filehandle.seek(at)
             assert pack.read_payload(row) == file.filehandle.read(size)
         header = pack.header

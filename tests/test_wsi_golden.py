@@ -72,9 +72,7 @@ def test_regions_are_those_of_the_manifest(name: str):
 def test_lossy_regions_are_within_two_of_the_peers(name: str):
     theirs = PeerReader(DATA / name)
     with WsiImageReader(DATA / name) as reader:
-        pairs = zip(
-            regions(reader, MANIFEST[name]), regions(theirs, MANIFEST[name]), strict=True
-        )
+        pairs = zip(regions(reader, MANIFEST[name]), regions(theirs, MANIFEST[name]), strict=True)
         for (ours, _), (pixels, _) in pairs:
             assert np.abs(ours.astype(int) - pixels).max() <= 2
 

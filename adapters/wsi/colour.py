@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def to_srgb(pixels: npt.NDArray[Any], profile: bytes) -> npt.NDArray[np.uint8]:
-    """Pixels (height, width, 3) of uint8, of the colours of ``profile``, as sRGB; perceptual intent.
+    """Pixels (height, width, 3) of uint8 in the colours of ``profile`` as sRGB, perceptually.
 
     Raises ValueError for a profile that is none of RGB, or pixels of another kind.
     """

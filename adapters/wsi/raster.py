@@ -202,9 +202,7 @@ def _cut(band: Pixels, row: list[Place], across: int) -> Iterator[tuple[Place, P
 class _Coarser:
     """A coarser raster, made of the bands of the native one."""
 
-    def __init__(
-        self, source: Source, tile_size: tuple[int, int], level: int, factor: int
-    ) -> None:
+    def __init__(self, source: Source, tile_size: tuple[int, int], level: int, factor: int) -> None:
         self._factor = factor
         self._across = tile_size[0]
         width, height = -(-source.width // factor), -(-source.height // factor)
@@ -224,9 +222,7 @@ class _Coarser:
     def _averaged(self, band: Pixels, workers: int | None) -> Pixels:
         """Means of squares; at the edges of what there is of them."""
         factor = self._factor
-        counts = [
-            np.minimum(factor, side - np.arange(0, side, factor)) for side in band.shape[:2]
-        ]
+        counts = [np.minimum(factor, side - np.arange(0, side, factor)) for side in band.shape[:2]]
         sums = np.zeros((len(counts[0]), len(counts[1]), band.shape[2]))
         scale = float(factor), float(factor)
         _native.add_area_sums(

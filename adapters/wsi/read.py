@@ -214,7 +214,8 @@ class WsiImageReader:
         srgb: bool = False,
     ) -> npt.NDArray[Any]:
         """Pixels of a stored raster, ``x`` and ``y`` counted in its own pixels; otherwise
-        :meth:`read_native_region`."""
+        :meth:`read_native_region`.
+        """
         if not 0 <= level < self.level_count:
             raise ValueError(f"level is {level}, there are {self.level_count}")
         raster = self._raster(level)
@@ -334,8 +335,9 @@ class WsiImageReader:
             side / length
             for side, length in zip(mask.shape[::-1], self.physical_dimensions, strict=True)
         )
+        side = size * mpp
         found = grid.fractions(
-            mask, columns * step * across, rows * step * down, size * mpp * across, size * mpp * down
+            mask, columns * step * across, rows * step * down, side * across, side * down
         )
         table = grid.table(columns, rows, step, size, mpp, found)
         if tissue is not None:

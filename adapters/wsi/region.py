@@ -114,7 +114,8 @@ class Raster:
         self, left: int, top: int, right: int, bottom: int, workers: int | None
     ) -> Iterator[list[tuple[tuple[int, int], npt.NDArray[Any]]]]:
         """The stored tiles of a window, some at a time: their upper left pixel, and what they have
-        of the raster, (height, width, channels)."""
+        of the raster, (height, width, channels).
+        """
         level = self.level
         left, top = max(left, 0), max(top, 0)
         right, bottom = min(right, level.width), min(bottom, level.height)
@@ -134,9 +135,7 @@ class Raster:
                 )
             ]
 
-    def _decoded(
-        self, rows: npt.NDArray[np.int64], workers: int | None
-    ) -> list[npt.NDArray[Any]]:
+    def _decoded(self, rows: npt.NDArray[np.int64], workers: int | None) -> list[npt.NDArray[Any]]:
         if not self._cache_tiles:
             return self._decode(rows, workers)
         found: dict[int, npt.NDArray[Any]] = {}

@@ -205,9 +205,7 @@ class SlideIndex:
         self._check(rows, table[y, x] == rows, "has the place of another tile")
         return table
 
-    def _check(
-        self, rows: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], reason: str
-    ) -> None:
+    def _check(self, rows: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], reason: str) -> None:
         if not good.all():
             raise self._wrong(int(rows[~good][0]), f"the tile {reason}")
 

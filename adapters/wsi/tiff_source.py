@@ -179,8 +179,8 @@ class TiffPixels:
         if not (gray or colour) or not (eight or page.dtype == np.uint16):
             photometric = getattr(page.photometric, "name", page.photometric)
             raise SourceError(
-                f"{path}: pixels are {page.samplesperpixel} samples of {page.dtype}, {photometric}; "
-                "gray and RGB of uint8 and uint16 can be stored"
+                f"{path}: pixels are {page.samplesperpixel} samples of {page.dtype}, "
+                f"{photometric}; gray and RGB of uint8 and uint16 can be stored"
             )
         if page.samplesperpixel == 4 and not eight:
             raise SourceError(f"{path}: has alpha of more than 8 bits")

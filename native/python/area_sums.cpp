@@ -14,8 +14,7 @@ py::value_error bad(const char* reason) {
 // `tiles` are arrays (height, width, channels) of one type whose rows are contiguous, `places`
 // their upper left pixels, rows of y and x.
 void add(Sums sums, const py::list& tiles, const Rows& places, std::pair<double, double> start,
-         std::pair<double, double> scale, const std::vector<double>& background,
-         unsigned workers) {
+         std::pair<double, double> scale, const std::vector<double>& background, unsigned workers) {
   if (sums.ndim() != 3 || places.ndim() != 2 || places.shape(1) != 2 ||
       static_cast<size_t>(places.shape(0)) != tiles.size() ||
       static_cast<size_t>(sums.shape(2)) != background.size()) {

@@ -167,8 +167,7 @@ void bind_pack(py::module_& module) {
           py::arg("rows"))
       .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"), py::arg("verify"),
            py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"),
-           py::arg("max_samples"), py::arg("text") = false,
-           py::arg("images") = false)
+           py::arg("max_samples"), py::arg("text") = false, py::arg("images") = false)
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));

@@ -94,8 +94,8 @@ const Codec& TileDecoders::decoder(int64_t row, const Codec& codec, bool images)
   const auto height = heights_ ? heights_->integer(row) : std::nullopt;
   if (kind != tile_kind || !width || !height) return codec;
   if (*width < 1 || *height < 1 || *width > grid_.tile_width || *height > grid_.tile_height) {
-    throw Error(Error::Kind::pack, "its valid size is " + std::to_string(*width) + " x " +
-                                       std::to_string(*height));
+    throw Error(Error::Kind::pack,
+                "its valid size is " + std::to_string(*width) + " x " + std::to_string(*height));
   }
   auto& cut = cut_[{&codec, *width, *height}];
   if (!cut) {
