@@ -24,11 +24,11 @@ from iatro.iac.adapters import wsi as peer
 from ._measure import Timings, interleaved, print_table
 from .images import make_images
 
-SIDE, TILE, REGION, REGIONS = 4_000, 256, 512, 40
+SIDE, TILE, REGION, REGIONS = 20_000, 256, 512, 500
 #: Micrometres a pixel: of the slide, and of the regions.
 NATIVE, COARSE = 0.25, 1.0
 #: Of the slide that is built.
-BUILT = 1024
+BUILT = 4096
 
 Region = tuple[int, int]
 
@@ -133,10 +133,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         codec = wsi_codec()
-        data = (codec(tile) for tile in tiles())  # a generator: 1.2 GB are never in memory
+        data = (codec(tile) for tile in tiles())
         source = write_slide(folder / "slide.tif", SIDE, data, compression="jpeg")
         packs = {"jpeg": folder / "slide.iac"}
-        wsi.build_wsi_image_package(source, packs["jpeg"], slide_id="s", workers=None)
+        wsi.build_wsi_image_package(source, packs["jpeg"], slide_id="s", effort=1, workers=None)
         lines = []
         for factor, count in ((1, REGIONS), (4, REGIONS // 5)):
             for workers in (1, 2):

@@ -65,6 +65,3 @@ foreach(source IN LISTS libjxl_sources highway_sources skcms_sources)
     set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endforeach()
-# The encoder of effort 1 without loss is loops over arrays that only -O3 unrolls: seven times faster.
-set_source_files_properties(${libjxl_tree}/lib/jxl/enc_fast_lossless.cc PROPERTIES
-  SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "$<$<NOT:$<BOOL:${sanitizers}>>:-O3>")

@@ -68,8 +68,13 @@ def test_decode_agrees_with_sql(con, slide):
     decoded = iac.decode(con.sql(query), as_="bytes")
     assert decoded["payload"].to_pylist() == payloads.column(0).to_pylist()
     assert ICC in decoded["payload"].to_pylist()
-    tensor = iac.decode(con.sql(f"{query} WHERE kind = 0 AND tile_x < 4 AND tile_y < 2"),
-                        as_="tensor")["payload"].chunk(0).to_numpy_ndarray()  # fmt: skip
+    tensor = (
+        iac.decode(con.sql(f"{query} WHERE kind = 0 AND tile_x < 4 AND tile_y < 2"), as_="tensor")[
+            "payload"
+        ]
+        .chunk(0)
+        .to_numpy_ndarray()
+    )
     whole = source_pixels(slide)
     np.testing.assert_array_equal(tensor[0], whole[:64, :48])
     assert tensor.shape[1:] == (64, 48, 3)
@@ -117,13 +122,17 @@ def test_places_of_tiles_when_asked_for(con, slide):
 
 
 def test_places_of_several_slides(con, tmp_path):
-    coarse = build(write_tiff(tmp_path / "c.tif", PIXELS, resolution=(10000, 5000)), lossless=True,
-                   tile_size=64)  # fmt: skip
+    coarse = build(
+        write_tiff(tmp_path / "c.tif", PIXELS, resolution=(10000, 5000)),
+        lossless=True,
+        tile_size=64,
+    )
     paths = [str(coarse), str(DATA / "wsi_jxl_lossless.iac"), str(DATA / "tiles_lossless.iac")]
     rows = con.execute(
         "SELECT filename, max(x_um), max(y_um), any_value(mpp_y) FROM "
-        "iac_scan(?, layout := true, filename := true) GROUP BY ALL ORDER BY ALL", [paths]
-    ).fetchall()  # fmt: skip
+        "iac_scan(?, layout := true, filename := true) GROUP BY ALL ORDER BY ALL",
+        [paths],
+    ).fetchall()
     found = {path: values for path, *values in rows}
     assert found[paths[0]] == [128, 256, 2]  # the right column is background
     assert found[paths[1]] == [32, 48, 0.5]
@@ -163,8 +172,10 @@ def test_packs_whose_header_does_not_say(con, slide, tmp_path):
         header = {k: v for k, v in pack.header.items() if k != "tile_width"}
         payloads = pack.read_payloads(range(len(pack)))
         iac.build_pack(tmp_path / "x.iac", header, pack.slide_table, pack.index_table, payloads)
-    for query in ("SELECT iac_image(record) FROM iac_scan('{}')",
-                  "SELECT x_um FROM iac_scan('{}', layout := true)"):  # fmt: skip
+    for query in (
+        "SELECT iac_image(record) FROM iac_scan('{}')",
+        "SELECT x_um FROM iac_scan('{}', layout := true)",
+    ):
         with pytest.raises(Exception, match="tile_width"):
             con.execute(query.format(tmp_path / "x.iac")).fetchall()
 

@@ -113,8 +113,11 @@ def test_aperio_jpeg_is_kept_as_it_is(tmp_path):
         np.testing.assert_array_equal(reader.read_associated_image("macro"), tissue(49, 30))
         facts = reader.scanner_metadata
         assert facts["source_info"]["aperio.ScanScope ID"] == "SS1"
-        assert [entry["name"] for entry in facts["associated_images"]] == ["label", "macro",
-                                                                           "thumbnail"]  # fmt: skip
+        assert [entry["name"] for entry in facts["associated_images"]] == [
+            "label",
+            "macro",
+            "thumbnail",
+        ]
 
 
 @pytest.mark.parametrize("space", ["rgb", "ycbcr"])
@@ -127,9 +130,13 @@ def test_jpeg_tiles_without_markers_have_the_colours_of_the_directory(tmp_path, 
     ]
     bare = [b"\xff\xd8" + p[p.index(b"\xff\xdb") :] for p in payloads]  # no APP segments
     source = write_tiles(
-        tmp_path / "s.tif", PIXELS, bare, "jpeg", photometric=space,
+        tmp_path / "s.tif",
+        PIXELS,
+        bare,
+        "jpeg",
+        photometric=space,
         compressionargs={"outcolorspace": space},
-    )  # fmt: skip
+    )
     path = build(source)
     params = iac.read_header(path)["raster_codec_params"]
     assert params["encoded_color_space"] == {"rgb": "RGB", "ycbcr": "YCbCr"}[space]
@@ -142,9 +149,13 @@ def test_jpeg_tiles_with_tables_of_their_own(tmp_path):
     whole = [imagecodecs.jpeg8_encode(tile, level=90) for tile in cut_tiles(PIXELS, 64)]
     tables, bare = split_tables(whole)
     source = write_tiles(
-        tmp_path / "s.tif", PIXELS, bare, "jpeg", photometric="ycbcr",
+        tmp_path / "s.tif",
+        PIXELS,
+        bare,
+        "jpeg",
+        photometric="ycbcr",
         extratags=[(347, 7, len(tables), tables, True)],
-    )  # fmt: skip
+    )
     assert_same_regions(build(source), tifffile.imread(source), most=2)
     missing = write_tiles(tmp_path / "m.tif", PIXELS, bare, "jpeg", photometric="ycbcr")
     with pytest.raises(SourceError, match=r"m\.tif: tile 0, 0 cannot be decoded"):

@@ -90,7 +90,9 @@ def test_random_regions_are_the_peers(name: str):
             ours = reader.read_native_region(x, y, *size).astype(int)
             assert np.abs(ours - theirs.read_native_region(x, y, *size)).max() <= most
             place = [float(at) for at in random.uniform(-20, 60, 2)]
-            mpp = tuple(own * factor for own, factor in
-                        zip(reader.native_mpp, random.uniform(1, 9, 2), strict=True))  # fmt: skip
+            mpp = tuple(
+                own * factor
+                for own, factor in zip(reader.native_mpp, random.uniform(1, 9, 2), strict=True)
+            )
             ours = reader.read_region(*place, *size, mpp=mpp).astype(int)
             assert np.abs(ours - theirs.read_region(*place, *size, mpp=mpp)).max() <= most

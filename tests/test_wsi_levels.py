@@ -53,8 +53,8 @@ def test_coarse_regions_come_from_the_coarsest_level_that_fits(tmp_path):
             one = reader.read_region(8, 4, 9, 7, mpp=mpp).astype(int)
             loss = np.abs(one - native.read_region(8, 4, 9, 7, mpp=mpp))
             # Rounded once more; between pixels of the level nothing is known.
-            assert loss.max() <= (1 if mpp in (0.5, 0.7, 1, 4) else 6)
-            assert loss.mean() < 1
+            assert loss.max() <= (1 if mpp in (0.5, 0.7, 1, 4) else 12)
+            assert loss.mean() < 2
         assert reader.thumbnail(20).shape == native.thumbnail(20).shape
 
 
@@ -93,9 +93,15 @@ def test_places_of_coarser_tiles_in_sql(tmp_path):
 
 @pytest.mark.parametrize(
     ("levels", "error"),
-    [((1,), ValueError), ((3,), ValueError), ((4, 2), ValueError), ((2, 2), ValueError),
-     ((2.0,), TypeError), ((True,), TypeError)],
-)  # fmt: skip
+    [
+        ((1,), ValueError),
+        ((3,), ValueError),
+        ((4, 2), ValueError),
+        ((2, 2), ValueError),
+        ((2.0,), TypeError),
+        ((True,), TypeError),
+    ],
+)
 def test_bad_levels(tmp_path, levels, error):
     source = write_tiff(tmp_path / "s.tif", tissue(20, 20))
     with pytest.raises(error, match="levels are"):

@@ -54,8 +54,16 @@ def test_facts(reader):
     assert reader.header["stored_tile_count"] < 25
 
 
-@pytest.mark.parametrize("place", [(-5, -7, 60, 50), (190, 140, 30, 30), (500, 0, 3, 2),
-                                   (47, 31, 2, 2), (-(10**12), 10**15, 4, 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    "place",
+    [
+        (-5, -7, 60, 50),
+        (190, 140, 30, 30),
+        (500, 0, 3, 2),
+        (47, 31, 2, 2),
+        (-(10**12), 10**15, 4, 5),
+    ],
+)
 def test_native_regions(reader, place):
     np.testing.assert_array_equal(reader.read_native_region(*place), padded(*place))
 

@@ -98,8 +98,11 @@ def build_wsi_image_package(
     worker_count(workers)
     size = _tile_size(tile_size)
     _check_encoding(lossless, distance, effort)
-    for name, text in (("slide_id", slide_id), ("patient_id", patient_id),
-                       ("specimen_id", specimen_id)):  # fmt: skip
+    for name, text in (
+        ("slide_id", slide_id),
+        ("patient_id", patient_id),
+        ("specimen_id", specimen_id),
+    ):
         _check_text(name, text)
     if not slide_id:
         raise ValueError("slide_id is empty")
@@ -190,17 +193,25 @@ class _Extras:
         self.payloads: list[bytes] = []
         zstd = Codec.create(Codec.ZSTD, level=_ZSTD_LEVEL)
         text = json.dumps(
-            _scanner_metadata(source, provenance), sort_keys=True, separators=(",", ":"),
+            _scanner_metadata(source, provenance),
+            sort_keys=True,
+            separators=(",", ":"),
             allow_nan=False,
-        )  # fmt: skip
+        )
         self._add(Kind.SCANNER_METADATA, METADATA_NAME, ZSTD_ID, zstd.encode(text.encode()))
         if source.icc_profile is not None:
             self._add(Kind.ICC_PROFILE, ICC_NAME, NONE_ID, source.icc_profile)
         codec = jxl_codec(jxl_params(0, profile.effort))
         for image in sorted(source.associated, key=lambda image: image.name):
             height, width, _ = image.pixels.shape
-            self._add(Kind.ASSOCIATED_IMAGE, image.name, ASSOCIATED_ID, codec.encode(image.pixels),
-                      image_width=width, image_height=height)  # fmt: skip
+            self._add(
+                Kind.ASSOCIATED_IMAGE,
+                image.name,
+                ASSOCIATED_ID,
+                codec.encode(image.pixels),
+                image_width=width,
+                image_height=height,
+            )
             if image.icc_profile is not None:
                 self._add(Kind.ASSOCIATED_ICC_PROFILE, image.name, NONE_ID, image.icc_profile)
 

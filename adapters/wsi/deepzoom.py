@@ -30,16 +30,16 @@ class DeepZoom:
     def level_dimensions(self) -> tuple[tuple[int, int], ...]:
         """Width and height of each level."""
         return tuple(
-            tuple(-(-side // (1 << self._shift(level)))
-                  for side in self._reader.dimensions)
+            tuple(-(-side // (1 << self._shift(level))) for side in self._reader.dimensions)
             for level in range(self.level_count)
-        )  # fmt: skip
+        )
 
     @property
     def level_tiles(self) -> tuple[tuple[int, int], ...]:
         """Number of tile columns and rows of each level."""
-        return tuple((-(-w // self.tile_size), -(-h // self.tile_size))
-                     for w, h in self.level_dimensions)  # fmt: skip
+        return tuple(
+            (-(-w // self.tile_size), -(-h // self.tile_size)) for w, h in self.level_dimensions
+        )
 
     @property
     def tile_count(self) -> int:

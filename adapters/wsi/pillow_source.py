@@ -80,8 +80,7 @@ def _source(path: Path, image: Any) -> Source:
         mpp=mpp,
         icc_profile=info.get("icc_profile") or None,
         orientation=orientation,
-        info={k: plain(v) for k, v in info.items()
-              if isinstance(v, str | int | float | tuple)},
+        info={k: plain(v) for k, v in info.items() if isinstance(v, str | int | float | tuple)},
         storage={
             "codec": (image.format or path.suffix[1:]).lower(),
             "lossy": None,
@@ -92,7 +91,7 @@ def _source(path: Path, image: Any) -> Source:
             "source_bytes": size,
             "tiff_compression": None,
         },
-    )  # fmt: skip
+    )
 
 
 def _seek_largest(image: Any) -> None:

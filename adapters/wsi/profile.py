@@ -59,8 +59,9 @@ def choose(
     bpp, lossy = source.bits_per_pixel, source.storage["lossy"]
     threshold = {"source_bpp": bpp, "threshold_bpp": PASSTHROUGH_BPP}
     if source.native is not None and bpp < PASSTHROUGH_BPP:
-        return _passthrough(source.native, effort, {"reason": "source_bpp_below_threshold",
-                                                    **threshold})  # fmt: skip
+        return _passthrough(
+            source.native, effort, {"reason": "source_bpp_below_threshold", **threshold}
+        )
     if lossy is None:
         raise ValueError(
             f"{source.path}: whether {source.format} lost anything is not known, pass distance= or "
@@ -76,8 +77,11 @@ def choose(
         if not metrics[-1]["quality_accepted"]:
             break  # larger distances lose more
     if source.native is not None:
-        return _passthrough(source.native, effort, {"reason": "jxl_profile_rejected", **threshold,
-                                                    "jxl_candidate_metrics": metrics})  # fmt: skip
+        return _passthrough(
+            source.native,
+            effort,
+            {"reason": "jxl_profile_rejected", **threshold, "jxl_candidate_metrics": metrics},
+        )
     raise ValueError(
         f"{source.path}: no JPEG XL is both smaller than the source and within {MIN_PSNR:g} dB of "
         "it, pass distance= or lossless=True"
@@ -146,8 +150,9 @@ def _measure(
         loss = np.abs(codec.decode(payload).reshape(tile.shape).astype(np.int64) - tile)
         return len(payload), int(loss.sum()), int((loss**2).sum()), tile.size
 
-    columns, rows = (-(-s // t) for s, t in zip((source.width, source.height), tile_size,
-                                                strict=True))  # fmt: skip
+    columns, rows = (
+        -(-s // t) for s, t in zip((source.width, source.height), tile_size, strict=True)
+    )
     count = columns * rows
     chosen = sorted(set(np.linspace(0, count - 1, min(count, SAMPLES)).round().astype(int)))
     results = list(in_order(lose, _samples(source, tile_size, columns, chosen), workers))

@@ -226,8 +226,13 @@ class _Coarser:
         sums = np.zeros((len(counts[0]), len(counts[1]), band.shape[2]))
         scale = float(factor), float(factor)
         _native.add_area_sums(
-            sums, [band], np.zeros((1, 2), np.int64), (0.0, 0.0), scale, [0.0] * band.shape[2],
+            sums,
+            [band],
+            np.zeros((1, 2), np.int64),
+            (0.0, 0.0),
+            scale,
+            [0.0] * band.shape[2],
             worker_count(workers),
-        )  # fmt: skip
+        )
         sums /= np.multiply.outer(*counts)[:, :, np.newaxis]
         return np.rint(sums).astype(band.dtype)

@@ -356,10 +356,16 @@ class WsiImageReader:
         table = pa.table(places).select(["x_um", "y_um", "size", "mpp"])
         for batch in table.to_batches(max_chunksize=_side("batch_size", batch_size)):
             regions = [
-                self.read_region(row["x_um"], row["y_um"], row["size"], row["size"],
-                                 mpp=row["mpp"], workers=workers)
+                self.read_region(
+                    row["x_um"],
+                    row["y_um"],
+                    row["size"],
+                    row["size"],
+                    mpp=row["mpp"],
+                    workers=workers,
+                )
                 for row in batch.to_pylist()
-            ]  # fmt: skip
+            ]
             yield np.stack(regions)
 
     def _raster(self, number: int) -> Raster:

@@ -143,8 +143,9 @@ class Raster:
             if (image := self._cache.get(row)) is not None:
                 found[row] = image
         missing = [row for row in rows.tolist() if row not in found]
-        for row, image in zip(missing, self._decode(np.array(missing, np.int64), workers),
-                              strict=True):  # fmt: skip
+        for row, image in zip(
+            missing, self._decode(np.array(missing, np.int64), workers), strict=True
+        ):
             # Of its own, so that it does not keep a whole batch in memory.
             found[row] = self._cache[row] = image.copy()
             found[row].flags.writeable = False
