@@ -51,6 +51,7 @@ def assert_same_regions(path, expected: np.ndarray, most: int = 0, count: int = 
         {"tile": (64, 48), "compression": "jpeg", "compressionargs": {"level": 80}},
         {"tile": (64, 48), "compression": "jpeg2000"},
         {"byteorder": ">", "tile": (32, 32)},
+        {"ome": True, "tile": (64, 64), "compression": "zlib", "metadata": {"axes": "YXS"}},
     ],
 )
 def test_tiff_of_many_kinds(tmp_path, options):

@@ -1,6 +1,7 @@
 """Regions, coarser pixels, grids and Deep Zoom tiles of slides."""
 
 import copy
+import multiprocessing
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +117,8 @@ def test_regions_in_micrometres(reader):
         (lambda r: r.read_region(0, 0, 5, 5, mpp=(1, 0.4)), ValueError, "finer"),
         (lambda r: r.read_region(0, 0, 5, 5, mpp=-1), ValueError, "mpp is -1"),
         (lambda r: r.read_region(0, 0, 5, 5, mpp=(1, 2, 3)), ValueError, "mpp is"),
+        (lambda r: r.read_region(0, 0, 5, 5, mpp=1e308), ValueError, "too many"),
+        (lambda r: r.read_region(0, 0, 5, 5, mpp=(1, 1e15)), ValueError, "too many"),
         (lambda r: r.read_region(float("nan"), 0, 5, 5, mpp=1), ValueError, "x_um is nan"),
         (lambda r: r.read_native_region(0, 0, 0, 5), ValueError, "width is 0"),
         (lambda r: r.read_native_region(0.5, 0, 5, 5), TypeError, "x is 0.5"),
@@ -158,6 +161,15 @@ def test_a_reader_is_shared_by_threads_and_pickles(slide):
         for other in (pickle.loads(pickle.dumps(reader)), copy.copy(reader)):
             np.testing.assert_array_equal(other.read_native_region(0, 0, 9, 9), PIXELS[:9, :9])
             other.close()
+
+
+def test_a_reader_works_in_forked_children(slide):
+    with WsiImageReader(slide, cache_bytes=30_000) as reader:
+        reader.read_native_region(0, 0, 60, 60)
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            found = pool.starmap(reader.read_native_region, [(i, i, 60, 60) for i in range(4)])
+        for number, pixels in enumerate(found):
+            np.testing.assert_array_equal(pixels, padded(number, number, 60, 60))
 
 
 def test_closed_readers_say_so(slide):

@@ -19,6 +19,8 @@ from .schema import Level, Slide
 
 #: Pixels decoded at a time, in bytes.
 _BATCH_BYTES = 64 << 20
+#: Beyond, numbers of double precision no longer tell pixels apart.
+_MAX_SCALE = 1 << 40
 
 Pair = tuple[float, float]
 
@@ -26,8 +28,8 @@ Pair = tuple[float, float]
 class Raster:
     """The tiles of one level.
 
-    ``rows`` holds the row of the tile at [tile_y, tile_x], -1 for background. ``cache`` keeps
-    decoded tiles, at most ``cache_tiles`` of them, none for 0.
+    ``places`` holds at [tile_y, tile_x] one more than the tile's row, 0 for background.
+    ``cache_bytes`` bounds the decoded tiles that are kept, none for 0.
     """
 
     def __init__(
@@ -35,13 +37,13 @@ class Raster:
         reader: PackReader,
         slide: Slide,
         level: Level,
-        rows: npt.NDArray[np.int64],
+        places: npt.NDArray[np.int64],
         cache_bytes: int,
     ) -> None:
         self._reader = reader
         self._slide = slide
         self.level = level
-        self._rows = rows
+        self._places = places
         self._tile_samples = level.tile_width * level.tile_height * slide.channels
         tile_bytes = self._tile_samples * slide.dtype.itemsize
         self._batch = max(1, _BATCH_BYTES // tile_bytes)
@@ -73,6 +75,8 @@ class Raster:
         ``start`` + (j, i) * ``scale`` up to ``start`` + (j + 1, i + 1) * ``scale``, in pixels along
         x and y, background outside; rounded half to even.
         """
+        if max(scale) > _MAX_SCALE:
+            raise ValueError(f"{max(scale):g} pixels for one are too many")
         if scale == (1, 1) and all(place == int(place) for place in start):
             return self.read(int(start[0]), int(start[1]), width, height, workers)
         slide = self._slide
@@ -105,10 +109,12 @@ class Raster:
     def _window(
         self, left: int, top: int, right: int, bottom: int
     ) -> tuple[npt.NDArray[np.int64], int, int]:
-        """The rows of the tiles of a window inside the raster, and the place of the first."""
+        """The rows of the tiles of a window inside the raster, -1 for background, and the place of
+        the first.
+        """
         width, height = self.level.tile_width, self.level.tile_height
         x, y = left // width, top // height
-        return self._rows[y : -(-bottom // height), x : -(-right // width)], x, y
+        return self._places[y : -(-bottom // height), x : -(-right // width)] - 1, x, y
 
     def _batches(
         self, left: int, top: int, right: int, bottom: int, workers: int | None

@@ -29,6 +29,8 @@ ZSTD_ID, NONE_ID, ASSOCIATED_ID = 1, 2, 3
 RASTER_IDS = {"jxl": 0, "jpeg2000": 4, "jpeg": 5}
 
 MAX_TILE_SIDE = 65535
+#: Of a level, background included.
+_MAX_TILES = 1 << 28
 
 
 class Kind(IntEnum):
@@ -118,7 +120,7 @@ def _slide(header: Mapping[str, Any], version: int) -> Slide:
         raise ValueError(f"background {background}")
     for level in levels:
         columns, rows = level.grid
-        if columns * rows > 1 << 32:
+        if columns * rows > _MAX_TILES:
             raise ValueError(f"a raster of {columns} x {rows} tiles")
     first = levels[0].grid
     if (header["grid_width"], header["grid_height"]) != first:
@@ -160,7 +162,7 @@ class SlideIndex:
         if bad := np.flatnonzero((kinds < 0) | (kinds > max(Kind))).tolist():
             raise self._wrong(bad[0], f"kind is {kinds[bad[0]]}")
         self._kinds = kinds
-        #: For each level the row of the tile at [tile_y, tile_x]; -1 for background.
+        #: For each level, at [tile_y, tile_x], one more than the tile's row; 0 for background.
         self.tiles = self._tile_rows(slide)
         self.metadata_row = self._only(Kind.SCANNER_METADATA, METADATA_NAME)
         self.icc_row = self._only(Kind.ICC_PROFILE, ICC_NAME)
@@ -200,9 +202,10 @@ class SlideIndex:
         width, height = level.valid_size(x, y)
         fits = (of["valid_width"] == width) & (of["valid_height"] == height)
         self._check(rows, fits, "has another valid size than its place")
-        table = np.full((lines, columns), -1, np.int64)
-        table[y[::-1], x[::-1]] = rows[::-1]
-        self._check(rows, table[y, x] == rows, "has the place of another tile")
+        # Zeros, since memory for these is taken only where there are tiles.
+        table = np.zeros((lines, columns), np.int64)
+        table[y, x] = rows + 1
+        self._check(rows, table[y, x] == rows + 1, "has the place of another tile")
         return table
 
     def _check(self, rows: npt.NDArray[np.int64], good: npt.NDArray[np.bool_], reason: str) -> None:
