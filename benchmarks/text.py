@@ -1,8 +1,8 @@
 """Packs of clinical notes: building one, and all documents of 1,000 patients.
 
 Building with two workers against the builder of iatro-iac-adapters, which has one; both encode
-the same bytes. Reading through SQL, and with the reader in one batch or patient by patient, against
-that package's reader in a loop.
+the same bytes. Reading through SQL, through Polars, and with the reader in one batch or patient by
+patient, against that package's reader in a loop.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from iac_query.adapters import text
 from iatro.iac.adapters import text as peer
@@ -76,13 +77,17 @@ def build_lines(folder: Path, rounds: int) -> list[list[Any]]:
 def read_lines(folder: Path, rounds: int) -> list[list[Any]]:
     path = folder / "patients.iac"
     text.build_clinical_text_pack(path, notes(text, 1000, 10, 150), quality=5)
-    con = iac_query.connect()
+    con, scan = iac_query.connect(), iac_query.scan_iac(path)
     ours, theirs = text.ClinicalTextReader(path), peer.ClinicalTextReader(path)
     rows = range(len(ours))
     reads: dict[str, Callable[[], Any]] = {
         "iac_docs in SQL": lambda: con.sql(
             f"SELECT patient_id, UNNEST(iac_docs(record), recursive := true) FROM '{path}'"
         ).to_arrow_table(),
+        "iac.docs() in Polars": lambda: scan.select("patient_id", doc=pl.col("record").iac.docs())
+        .explode("doc")
+        .unnest("doc")
+        .collect(),
         "reader, one batch": lambda: ours.read_patients_at(rows),
         "reader, one by one": lambda: [ours.read_patient_at(row) for row in rows],
         "peer": lambda: [theirs.read_patient_at(row) for row in rows],
@@ -90,7 +95,8 @@ def read_lines(folder: Path, rounds: int) -> list[list[Any]]:
     expected = [doc.text for patient in reads["peer"]() for doc in patient.docs]
     table: pa.Table = reads["iac_docs in SQL"]()
     found = [doc.text for patient in reads["reader, one batch"]() for doc in patient.docs]
-    if table["text"].to_pylist() != expected or found != expected:
+    frame = reads["iac.docs() in Polars"]()
+    if not table["text"].to_pylist() == frame["text"].to_list() == found == expected:
         raise AssertionError("other documents")
     times = interleaved(reads, rounds)
     con.close()

@@ -1,166 +1,159 @@
-"""The main job, start to end: open packs, pick rows with SQL, decode just those, write a new pack.
+"""The main job, start to end: a cohort out of many packs, as a table, a picture and a new pack.
 
-Run it with ``./dev demo``. The packs under tests/data were written by the package iatro-base-iac.
+Run it with ``./dev demo``. The packs are made by hospital.py and stay in build/demo, to be played
+with; the query is cohort.sql.
 """
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import polars as pl
+from contact_sheet import contact_sheet
+from hospital import build_hospital
+from iac_query.adapters.tiles import TilePackageReader
 
 import iac_query
 
-DATA = Path(__file__).parent.parent / "tests" / "data"
-NOTES = DATA / "notes.iac"
-IMAGES = ("jxl_lossy", "jpeg_default", "htj2k_lossless_color", "jpegls_bits12")
-LAYOUT = ("offset", "length", "crc32")
-
-COHORT = f"""
-    SELECT patient_id, site, written, note_id, record
-    FROM iac_scan('{NOTES}')
-    WHERE note_type = 'pathology' AND site = 'colon' AND written >= DATE '2024-06-01'
-    ORDER BY patient_id, written
-"""
-IN_SQL = f"""
-    SELECT site, count(*) AS notes,
-           count(*) FILTER (iac_text(record) LIKE '%deep margin%') AS tumour_at_margin
-    FROM iac_scan('{NOTES}') WHERE note_type = 'pathology' GROUP BY site ORDER BY site
-"""
+EXAMPLES = Path(__file__).parent
+DATA = EXAMPLES.parent / "tests" / "data"
+QUERY = (EXAMPLES / "cohort.sql").read_text(encoding="utf-8")
+ACROSS = (files("iac_query") / "sql/queries/across_modalities.sql").read_text(encoding="utf-8")
+SHOWN = "SELECT patient_id, tile_id, round(similarity, 3) AS similarity FROM cohort"
 
 
-@contextmanager
+@contextlib.contextmanager
 def step(title: str) -> Iterator[None]:
-    print(f"\n{title}")
+    print(f"\n{title}\n")
     began = time.perf_counter()
     yield
-    print(f"   [{(time.perf_counter() - began) * 1e3:.1f} ms]")
+    print(f"\n   [{(time.perf_counter() - began) * 1e3:,.0f} ms]")
 
 
-def show_packs() -> None:
-    for name in ("notes", "brotli_default", "features_f32", *IMAGES):
-        with iac_query.PackReader(DATA / f"{name}.iac") as pack:
-            codec = pack.header.get("codec", "none")
-            columns = [c for c in pack.index_table.column_names if c not in LAYOUT]
-            print(f"   {name + '.iac':25} {len(pack):3} records, {codec:8}  {', '.join(columns)}")
+def show(thing: Any) -> None:
+    print(textwrap.indent(str(thing).rstrip(), "   "))
 
 
-def print_indented(text: str) -> None:
-    print("   " + text.rstrip().replace("\n", "\n   "))
+def show_packs(con: Any, packs: str | list[str]) -> None:
+    query = """
+        SELECT parse_filename(path) AS pack, payload_type, coalesce(codec, 'none') AS codec,
+               num_records AS records, file_size AS bytes
+        FROM iac_info(?)
+    """
+    show(con.sql(query, params=[packs]))
 
 
-def print_query(query: str) -> None:
-    print_indented(textwrap.dedent(query).strip().replace(f"{DATA}/", ""))
-
-
-def print_notes(notes: pa.Table) -> None:
-    for note in notes.to_pylist():
-        text = f"{note['patient_id']}  {note['written']}  {note['payload']}"
-        print(textwrap.fill(text, 100, initial_indent=" " * 3, subsequent_indent=" " * 20))
-
-
-def write_cohort(path: Path, notes: pa.Table) -> None:
-    """The decoded notes as a pack of their own."""
-    iac_query.VariableRecordPack.build(
-        path,
-        payload_type="clinical_notes",
-        slide_table=pa.table({"slide_idx": pa.array([0], pa.uint8()), "slide_id": ["cohort"]}),
-        index_table=notes.select(["note_id", "patient_id", "written"]),
-        objects=notes["payload"].cast(pa.large_binary()).to_pylist(),
-        codec=iac_query.Codec.create("zstd", level=19),
-    )
-
-
-def read_back(path: Path, notes: pa.Table) -> None:
-    rows = list(reversed(range(len(notes))))
-    expected = [notes["payload"][row].as_py().encode() for row in rows]
-    with iac_query.VariableRecordPack(path) as pack:
-        assert [bytes(text) for text in pack.read_many_contiguous(rows)] == expected
-    print(f"   iac_query reads the same {len(rows)} notes")
+def read_with_the_other_package(pack: str) -> None:
+    """Packs are exchanged with iatro-iac-adapters in both directions."""
     try:
-        from iatro import iac as peer
+        from iatro.iac.adapters.tiles import TilePackageReader as OtherReader
     except ImportError:
         return
-    assert peer.VariableRecordPack(str(path)).read_many(rows) == expected
-    print("   iatro-base-iac does, too")
+    rows = range(12)
+    with TilePackageReader(pack) as ours:
+        expected = ours.read_batch(rows)
+    assert (expected == OtherReader(pack).read_arrays_at(rows)).all()
+    show("iatro-iac-adapters reads it, too, and sees the same pixels.")
 
 
-def decode_images(con: Any) -> None:
-    """Images of several codecs, in one query and one decode; a tensor where they are alike."""
-    scans = " UNION ALL ".join(f"SELECT record FROM '{DATA / name}.iac'" for name in IMAGES)
-    query = f"""
-        SELECT i.height, i.width, i.channels, i.dtype, count(*) AS images
-        FROM (SELECT iac_image(record) AS i FROM ({scans})) GROUP BY ALL ORDER BY ALL
-    """
-    print_indented(str(con.sql(query)))
-    images = iac_query.decode(con.sql(scans))["payload"]
-    print(f"   decode: {len(images)} images, {images.type}")
-    tiles = con.sql(f"SELECT record FROM '{DATA / 'tiles_lossless.iac'}'")
-    tensor = iac_query.decode(tiles, as_="tensor")["payload"].chunk(0)
-    print(f"   as_='tensor': {tensor.to_numpy_ndarray().shape} {tensor.type.value_type}")
+def quoted(word: str) -> str:
+    """A word as a shell takes it, better to read than what shlex makes of single quotes."""
+    return f'"{word}"' if "'" in word else shlex.quote(word)
 
 
 def command_line() -> None:
-    """The same extension in DuckDB's own command line."""
+    """The same query in DuckDB's own command line."""
     beside = Path(sys.executable).with_name("duckdb")
     binary = str(beside) if beside.exists() else shutil.which("duckdb")
     if binary is None:
-        print("   the duckdb command is not installed here: pip install duckdb-cli")
+        show("The duckdb command is not installed here: pip install duckdb-cli")
         return
-    load = f"LOAD '{files('iac_query') / 'iac.duckdb_extension'}';"
-    query = " ".join(IN_SQL.split())
-    print(f"   $ duckdb -unsigned -c \"LOAD '.../iac.duckdb_extension'; {query[:40]} ...\"")
-    asked = [binary, "-unsigned", "-box", "-c", load, "-c", query]
-    shown = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    print_indented(shown)
+    package = files("iac_query")
+    prepare = [
+        f"LOAD '{package / 'iac.duckdb_extension'}'",
+        f".read '{package / 'sql' / 'macros.sql'}'",
+        f".read '{EXAMPLES / 'cohort.sql'}'",
+    ]
+    command = [binary, "-unsigned", "-no-init", "-box"]
+    command += [part for line in prepare for part in ("-cmd", line)]
+    command += ["-c", f"{SHOWN} LIMIT 3"]
+    shown = " ".join(map(quoted, command)).replace(" -c", " \\\n    -c")
+    show(f"$ cd {quoted(str(Path.cwd()))}\n$ {shown}")
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(run.stderr)
+    show(run.stdout)
 
 
-def main() -> None:
-    pa.array([0])  # the first array makes pyarrow import pandas where there is one: not timed
-    with step("1. Packs written by iatro-base-iac"):
-        show_packs()
+def tell(folder: Path) -> None:
+    con = iac_query.connect()  # DuckDB with the extension loaded
 
-    con = iac_query.connect()
-    with step("2. SQL picks rows; no payload is read"):
-        print_query(COHORT)
-        cohort = con.sql(COHORT).to_arrow_table()
-        reference = cohort["record"][0].as_py()
-        print(f"   -> {len(cohort)} rows; a record is pack, row {reference['row']} and a stamp")
+    with step("1. A small hospital: notes, tiles, features and DICOM scans of made-up patients"):
+        build_hospital(folder)
+        show_packs(con, ["notes.iac", "tiles.iac", "features.iac", "scans/P001.iac"])
 
-    with step("3. iac_query.decode turns them into one contiguous column"):
-        notes = iac_query.decode(cohort, as_="text")
-        payload = notes["payload"]
-        print(f"   payload: {payload.type}, {payload.num_chunks} chunk, {payload.nbytes} bytes")
-        print_notes(notes)
+    with step("2. SQL picks tiles by what notes say, by a table of labels, and by features"):
+        show(QUERY)
+        con.execute(QUERY)
+        show(con.sql(SHOWN))
 
-    with step("4. Or SQL looks into them, with iac_text(record)"):
-        print_query(IN_SQL)
-        print_indented(str(con.sql(IN_SQL)))
+    with step("3. Just those tiles are decoded, into one tensor"):
+        tiles = iac_query.decode(con.sql("FROM cohort"), as_="tensor")
+        images = tiles["payload"].chunk(0).to_numpy_ndarray()
+        show(f"payload: {images.shape} {images.dtype}")
+        names, likeness = (tiles[name].to_pylist() for name in ("patient_id", "similarity"))
+        labels = [f"{name} {like:.2f}" for name, like in zip(names, likeness, strict=True)]
+        contact_sheet(images, labels).save(folder / "cohort.png")
+        show(f"contact sheet: {folder / 'cohort.png'}")
 
-    with step("5. Images: JPEG XL, JPEG, HTJ2K and JPEG-LS"):
-        decode_images(con)
+    with step("4. The cohort as a pack of its own: stored bytes are copied, not encoded again"):
+        iac_query.write_pack(con.sql("FROM cohort"), "cohort.iac", overwrite=True)
+        show_packs(con, "cohort.iac")
+        read_with_the_other_package("cohort.iac")
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "cohort.iac"
-        with step("6. The cohort as a pack of its own"):
-            write_cohort(path, notes)
-            print(f"   cohort.iac, {path.stat().st_size:,} bytes, synced to disk")
-        with step("7. Read back"):
-            read_back(path, notes)
+    with step("5. The same pack in Polars, with what the notes of these patients say"):
+        cohort = iac_query.scan_iac("cohort.iac").group_by("patient_id").agg(tiles=pl.len())
+        docs = iac_query.scan_iac("notes.iac").join(cohort, on="patient_id")
+        docs = docs.select("patient_id", "tiles", doc=pl.col("record").iac.docs()).explode("doc")
+        reports = docs.unnest("doc").filter(pl.col("doc_type") == "pathology")
+        with pl.Config(tbl_hide_dataframe_shape=True, fmt_str_lengths=80):
+            show(reports.select("patient_id", "tiles", "text").sort("patient_id").collect())
 
-    with step("8. The same in the DuckDB command line"):
+    with step("6. Across modalities: notes, tiles and thin CT slices, in a pack for each patient"):
+        con.execute("CREATE TEMP TABLE labels AS FROM 'labels.csv'")
+        asked = {"notes": "notes.iac", "word": "invasion is present", "tiles": "tiles.iac"}
+        asked |= {"tissue": "tumour", "scans": "scans/*.iac", "thickness": 3}
+        for name, value in asked.items():
+            con.execute(f"SET VARIABLE {name} = ?", [value])
+        show(ACROSS)
+        show(con.sql(ACROSS))
+
+    with step("7. The first query in the DuckDB command line"):
         command_line()
+
+    with step("8. Packs that iatro-base-iac wrote: JPEG XL, JPEG, HTJ2K and JPEG-LS"):
+        names = ("jxl_lossy", "jpeg_default", "htj2k_lossless_color", "jpegls_bits12")
+        packs = [f"{DATA / name}.iac" for name in names]
+        show_packs(con, packs)
+        images = iac_query.decode(iac_query.scan_arrow(packs, columns=["record"]))["payload"]
+        show(f"payload: {len(images)} images, {images.type}")
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(folder):
+        tell(folder)
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1] if sys.argv[1:] else EXAMPLES.parent / "build" / "demo").absolute())

@@ -1,5 +1,6 @@
 // iac_check(path): a row a damaged record of a pack, and a row without a row number for damage that
 // is of no single record.
+#include <iac/dicom/headers.h>
 #include <iac/error.h>
 #include <iac/workers.h>
 
@@ -66,6 +67,12 @@ class Checker {
     check_table(*pack_->index());
     next_row_ = pack_->layout().kind() == Layout::Kind::none ? pack_->num_records() : 0;
     decode_ = true;
+    headers_ = nullptr;
+    try {
+      if (dicom::is_dicom(*pack_)) headers_ = &pack_->dicom_headers();
+    } catch (const Error& error) {
+      report(-1, error);
+    }
     try {
       require_codecs();
     } catch (const Error& error) {
@@ -108,6 +115,7 @@ class Checker {
     try {
       const auto slab = next_slab(*pack_, rows);
       check_slab(slab);
+      if (headers_ != nullptr) check_headers(slab);
       next_row_ += static_cast<int64_t>(slab.size());
     } catch (const Error& error) {  // of the index, so that no other record would be found either
       report(-1, error);
@@ -125,23 +133,48 @@ class Checker {
         report(rows[failure.position], failure.error);
       }
     } catch (const Error& error) {
-      const bool too_large = error.kind() == Error::Kind::argument && error.row() < 0;
-      if (!too_large) throw;
-      if (rows.size() == 1) {
-        report(rows.front(), Error(Error::Kind::argument,
-                                   std::string("it was not decoded, for it is larger than ") +
-                                       max_batch_bytes_setting));
-        return;
-      }
-      check_slab(rows.first(rows.size() / 2));
-      check_slab(rows.subspan(rows.size() / 2));
+      if (!is_too_large(error)) throw;
+      in_halves(rows, [this](auto half) { check_slab(half); });
     }
+  }
+
+  void check_headers(std::span<const int64_t> rows) {
+    ReadOptions options = settings_.options();
+    options.verify = true;
+    Failures failures(pack_->path(), rows);
+    try {
+      headers_->read(rows, options, failures);
+    } catch (const Error& error) {
+      if (!is_too_large(error)) throw;
+      return in_halves(rows, [this](auto half) { check_headers(half); });
+    }
+    for (const RowFailure& failure : failures.finish(OnError::null, {}, {}).failures) {
+      report(rows[failure.position], failure.error);
+    }
+  }
+
+  static bool is_too_large(const Error& error) {
+    return error.kind() == Error::Kind::argument && error.row() < 0;
+  }
+
+  // Goes on with fewer of the rows that were too large together.
+  template <class Check>
+  void in_halves(std::span<const int64_t> rows, Check check) {
+    if (rows.size() == 1) {
+      report(rows.front(), Error(Error::Kind::argument,
+                                 std::string("it was not decoded, for it is larger than ") +
+                                     max_batch_bytes_setting));
+      return;
+    }
+    check(rows.first(rows.size() / 2));
+    check(rows.subspan(rows.size() / 2));
   }
 
   const PackList& packs_;
   const ReadSettings settings_;
   size_t next_pack_ = 0;
-  std::shared_ptr<const Pack> pack_;  // that is being checked
+  std::shared_ptr<const Pack> pack_;         // that is being checked
+  const dicom::Headers* headers_ = nullptr;  // of a pack that has them
   int64_t next_row_ = 0;
   bool decode_ = true;
   std::deque<Finding> findings_;

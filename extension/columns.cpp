@@ -1,5 +1,6 @@
 #include "columns.h"
 
+#include <iac/dicom/headers.h>
 #include <iac/error.h>
 
 #include <algorithm>
@@ -10,12 +11,27 @@
 namespace iac::duckdb {
 namespace {
 
+constexpr const char* patient_id_name = "patient_id";
 constexpr std::string_view layout_names[] = {"offset", "length", "crc32"};
 
 bool is_layout_column(const Pack& pack, std::string_view name) {
   return pack.layout().kind() == Layout::Kind::variable &&
          std::find(std::begin(layout_names), std::end(layout_names), name) !=
              std::end(layout_names);
+}
+
+bool has_column(const std::vector<PackColumn>& columns, const std::string& name) {
+  return std::any_of(columns.begin(), columns.end(),
+                     [&](const auto& column) { return lower_case(column.name) == name; });
+}
+
+// A field of text, as that of a table would be.
+nanoarrow::UniqueSchema text_field() {
+  nanoarrow::UniqueSchema field;
+  if (ArrowSchemaInitFromType(field.get(), NANOARROW_TYPE_STRING) != NANOARROW_OK) {
+    throw std::bad_alloc();
+  }
+  return field;
 }
 
 PackColumn table_column(PackColumn::Source source, const Table& table, size_t position,
@@ -61,6 +77,13 @@ std::vector<PackColumn> index_columns(const Pack& pack, bool layout) {
       column.arrow_type = type_text(*place_field(i).get());
     }
   }
+  if (dicom::is_dicom(pack) && !has_column(columns, patient_id_name)) {
+    PackColumn column;
+    column.source = PackColumn::Source::patient_id;
+    column.name = patient_id_name;
+    column.arrow_type = type_text(*text_field().get());
+    columns.push_back(std::move(column));
+  }
   return columns;
 }
 
@@ -75,12 +98,15 @@ std::vector<PackColumn> slide_columns(const Pack& pack) {
 
 // A column of a type that DuckDB lacks is listed, so that its neighbours can be read.
 void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
+  const nanoarrow::UniqueSchema text = text_field();
   for (PackColumn& column : columns) {
-    nanoarrow::UniqueSchema place;
     const bool is_place = column.source == PackColumn::Source::place;
+    nanoarrow::UniqueSchema place;
     if (is_place) place = place_field(column.position);
-    const ArrowSchema& field =
-        is_place ? *place.get() : table_of(pack, column.source).field(column.position);
+    const ArrowSchema& field = is_place ? *place.get()
+                               : column.source == PackColumn::Source::patient_id
+                                   ? *text.get()
+                                   : table_of(pack, column.source).field(column.position);
     try {
       column.type = value_type(field);
     } catch (const Error& error) {
@@ -107,7 +133,9 @@ std::string signature(const std::vector<PackColumn>& columns) {
 }
 
 void rethrow_in(const Error& error, const std::string& column, const std::string& path) {
-  throw Error(error.kind(), "column '" + column + "': " + error.reason(), error.code()).in(path);
+  throw Error(error.kind(), "column '" + column + "': " + error.reason(), error.code())
+      .at(error.row())
+      .in(path);
 }
 
 Columns read_columns(const Table& table, size_t batch, const std::vector<size_t>& wanted) {

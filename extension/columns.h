@@ -1,5 +1,5 @@
-// The columns of one pack: those of the index table with those of the slide, or of the slide table
-// alone.
+// The columns of one pack: those of the index table with those of the slide and what DICOM headers
+// tell, or of the slide table alone.
 #pragma once
 
 #include <iac/pack.h>
@@ -18,7 +18,8 @@ struct PackColumn {
   enum class Source {
     index,
     slides,
-    place,  // of tiles of a whole slide, see places.h; `position` is among these
+    patient_id,  // of DICOM headers, where neither table has it
+    place,       // of tiles of a whole slide, see places.h; `position` is among these
   };
   Source source;
   size_t position = 0;  // in its table

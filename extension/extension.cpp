@@ -15,6 +15,8 @@ DUCKDB_EXTENSION_ENTRYPOINT(duckdb_connection connection, duckdb_extension_info 
                          iac::duckdb::register_text(connection);
                          iac::duckdb::register_docs(connection);
                          iac::duckdb::register_image(connection);
+                         iac::duckdb::register_tags(connection);
+                         iac::duckdb::register_hu(connection);
                          iac::duckdb::register_vector(connection);
                          iac::duckdb::register_verify(connection);
                          iac::duckdb::register_info(connection);

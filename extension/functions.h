@@ -11,6 +11,8 @@ void register_stored(duckdb_connection connection);   // iac_stored(record) -> B
 void register_text(duckdb_connection connection);     // iac_text(record) -> VARCHAR
 void register_docs(duckdb_connection connection);     // iac_docs, iac_doc_pairs(record) -> STRUCT[]
 void register_image(duckdb_connection connection);    // iac_image(record) -> STRUCT
+void register_tags(duckdb_connection connection);     // iac_tags(record), iac_tag(record, tag)
+void register_hu(duckdb_connection connection);       // iac_hu(record) -> STRUCT
 void register_vector(duckdb_connection connection);   // iac_vector, iac_vector_double(record)
 void register_verify(duckdb_connection connection);   // iac_verify(record) -> BOOLEAN
 void register_info(duckdb_connection connection);     // iac_info(path)

@@ -1,5 +1,9 @@
 // iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
-// row by row with channels interleaved, little-endian; NULL for what is no image of a whole slide.
+// row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels and
+// for what is no image of a whole slide.
+#include "image.h"
+
+#include <iac/dicom/pixels.h>
 #include <iac/error.h>
 #include <iac/wsi/tiles.h>
 
@@ -23,12 +27,6 @@ LogicalType image_type() {
   return LogicalType(duckdb_create_struct_type(types, names, std::size(types)));
 }
 
-int32_t side(uint32_t value, int64_t row) {
-  if (value <= INT32_MAX) return static_cast<int32_t>(value);
-  throw Error(Error::Kind::codec, "the image has a side of " + std::to_string(value) + " pixels")
-      .at(row);
-}
-
 void write_images(const Records& records, duckdb_vector out) {
   const Batch batch = records.read_images();
   const std::span<const int64_t> rows = records.rows;
@@ -43,15 +41,15 @@ void write_images(const Records& records, duckdb_vector out) {
   for (size_t i = 0; i < batch.count; ++i) {
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
     if (shape.channels == 0) {
-      if (wsi::is_slide(records.pack)) {
+      if (wsi::is_slide(records.pack) || dicom::is_without_pixels(records.pack, batch, i)) {
         missing.push_back(slots[i]);
         continue;
       }
       throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
           .at(rows[i]);
     }
-    heights[slots[i]] = side(shape.height, rows[i]);
-    widths[slots[i]] = side(shape.width, rows[i]);
+    heights[slots[i]] = image_side(shape.height, rows[i]);
+    widths[slots[i]] = image_side(shape.width, rows[i]);
     channels[slots[i]] = static_cast<int32_t>(shape.channels);
     const std::string_view name = name_of(shape.type);
     dtypes[slots[i]] = string_header(name.data(), static_cast<uint32_t>(name.size()), nullptr);

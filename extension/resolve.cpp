@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "nulls.h"
 #include "referenced_packs.h"
 #include "strings.h"
+#include "values.h"
 
 namespace iac::duckdb {
 namespace {
@@ -25,26 +27,39 @@ struct Worker {
   ReferencedPacks packs{std::max<size_t>(1, max_packs / duckdb_threads(context.get()))};
 };
 
-// Of a struct its fields as well, as DuckDB wants it.
-void set_nulls(const std::vector<std::optional<Reference>>& references, duckdb_vector out) {
+std::vector<idx_t> missing_slots(const std::vector<std::optional<Reference>>& references) {
+  std::vector<idx_t> slots;
+  for (size_t i = 0; i < references.size(); ++i) {
+    if (!references[i]) slots.push_back(i);
+  }
+  return slots;
+}
+
+// The texts of a vector. Where there is none the reference is forgotten, so that the result is
+// NULL.
+std::vector<std::string_view> read_texts(duckdb_vector vector,
+                                         std::vector<std::optional<Reference>>& references) {
+  std::vector<std::string_view> texts(references.size());
+  const uint64_t* const mask = duckdb_vector_get_validity(vector);
+  const duckdb_string_t* const strings = strings_of(vector);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (is_valid(mask, i)) {
+      texts[i] = text_of(strings[i]);
+    } else {
+      references[i].reset();
+    }
+  }
+  return texts;
+}
+
+// A vector that is used again holds the elements of its last use.
+void clear_lists(duckdb_vector out) {
   const LogicalType type(duckdb_vector_get_column_type(out));
   const duckdb_type id = duckdb_get_type_id(type.get());
-  const bool is_string = id == DUCKDB_TYPE_BLOB || id == DUCKDB_TYPE_VARCHAR;
-  const bool is_list = id == DUCKDB_TYPE_LIST;
-  uint64_t* mask = nullptr;
-  for (size_t i = 0; i < references.size(); ++i) {
-    if (references[i]) continue;
-    if (mask == nullptr) {
-      duckdb_vector_ensure_validity_writable(out);
-      mask = duckdb_vector_get_validity(out);
-    }
-    mask[i / 64] &= ~(uint64_t{1} << (i % 64));
-    if (is_string) strings_of(out)[i] = {};
-    if (is_list) static_cast<duckdb_list_entry*>(duckdb_vector_get_data(out))[i] = {0, 0};
-  }
-  if (mask == nullptr || id != DUCKDB_TYPE_STRUCT) return;
+  if (id == DUCKDB_TYPE_LIST) duckdb_list_vector_set_size(out, 0);
+  if (id != DUCKDB_TYPE_STRUCT) return;
   for (idx_t i = 0; i < duckdb_struct_type_child_count(type.get()); ++i) {
-    set_nulls(references, duckdb_struct_vector_get_child(out, i));
+    clear_lists(duckdb_struct_vector_get_child(out, i));
   }
 }
 
@@ -60,17 +75,21 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
     const LogicalType type(duckdb_vector_get_column_type(records));
     worker.reader.emplace(type.get());
   }
-  const auto references = worker.reader->read(records, duckdb_data_chunk_get_size(in));
-  const LogicalType type(duckdb_vector_get_column_type(out));
-  if (duckdb_get_type_id(type.get()) == DUCKDB_TYPE_LIST) duckdb_list_vector_set_size(out, 0);
-  set_nulls(references, out);
+  auto references = worker.reader->read(records, duckdb_data_chunk_get_size(in));
+  std::vector<std::string_view> texts;
+  if (resolver.takes_text) {
+    texts = read_texts(duckdb_data_chunk_get_vector(in, 1), references);
+  }
+  clear_lists(out);
+  set_nulls(missing_slots(references), out);
   uint64_t budget = worker.settings.max_batch_bytes;
   for (const Group& group : group_by_pack(references)) {
     const auto opened = worker.packs.open(worker.context.get(), group);
     const Pack& pack = *opened;
     check_stamps(pack, group);
     try {
-      resolver.write({resolver.name, pack, group.rows, group.slots, worker.settings, budget}, out);
+      resolver.write({resolver.name, pack, group.rows, group.slots, texts, worker.settings, budget},
+                     out);
     } catch (Error& error) {
       throw std::move(error).in(pack.path());
     }
@@ -94,35 +113,51 @@ void init(duckdb_init_info info) {
 
 }  // namespace
 
-Batch Records::read(bool decode) const {
-  ReadOptions options = settings.options();
-  options.decode = decode;
-  return read(options);
-}
-
-Batch Records::read_text() const {
-  ReadOptions options = settings.options();
-  options.text = true;
-  return read(options);
-}
-
-Batch Records::read_images() const {
-  ReadOptions options = settings.options();
-  options.images = true;
-  return read(options);
-}
-
-Batch Records::read(ReadOptions options) const {
-  options.limits.batch_bytes = std::max<uint64_t>(budget_, 1);
+// Runs what reads, telling apart a record that fails from too many of them.
+template <class Read>
+auto Records::within_budget(Read read) const {
   try {
-    Batch batch = pack.read(rows, options);
-    budget_ -= std::min<uint64_t>(budget_, batch.data.size());
-    return batch;
+    return read();
   } catch (const Error& error) {
     const bool too_large = error.kind() == Error::Kind::argument && error.row() < 0;
     if (too_large) refuse();
     throw;
   }
+}
+
+ReadOptions Records::options() const {
+  ReadOptions options = settings.options();
+  options.limits.batch_bytes = std::max<uint64_t>(budget_, 1);
+  return options;
+}
+
+Batch Records::read(bool decode) const {
+  ReadOptions options = this->options();
+  options.decode = decode;
+  return read(options);
+}
+
+Batch Records::read_text() const {
+  ReadOptions options = this->options();
+  options.text = true;
+  return read(options);
+}
+
+Batch Records::read_images() const {
+  ReadOptions options = this->options();
+  options.images = true;
+  return read(options);
+}
+
+Batch Records::read(const ReadOptions& options) const {
+  Batch batch = within_budget([&] { return pack.read(rows, options); });
+  budget_ -= std::min<uint64_t>(budget_, batch.data.size());
+  return batch;
+}
+
+std::vector<dicom::RowHeader> Records::read_headers() const {
+  const dicom::Headers& headers = pack.dicom_headers();
+  return within_budget([&] { return headers.read(rows, options()); });
 }
 
 void Records::count(uint64_t bytes) const {
@@ -151,6 +186,10 @@ void register_resolver(duckdb_connection connection, const Resolver& resolver) {
   const LogicalType result = resolver.result();
   duckdb_scalar_function_set_name(function.get(), resolver.name);
   duckdb_scalar_function_add_parameter(function.get(), any.get());
+  if (resolver.takes_text) {
+    const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
+    duckdb_scalar_function_add_parameter(function.get(), text.get());
+  }
   duckdb_scalar_function_set_return_type(function.get(), result.get());
   duckdb_scalar_function_set_extra_info(function.get(), const_cast<Resolver*>(&resolver), nullptr);
   duckdb_scalar_function_set_bind(function.get(), [](duckdb_bind_info info) {

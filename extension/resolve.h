@@ -2,10 +2,13 @@
 // fetched in one batch a pack.
 #pragma once
 
+#include <iac/dicom/headers.h>
 #include <iac/pack.h>
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "handles.h"
 #include "settings.h"
@@ -17,10 +20,12 @@ class Records {
  public:
   // `budget` is what the vector's payloads may still take, and shrinks.
   Records(const char* function, const Pack& pack, std::span<const int64_t> rows,
-          std::span<const idx_t> slots, const ReadSettings& settings, uint64_t& budget)
+          std::span<const idx_t> slots, std::span<const std::string_view> texts,
+          const ReadSettings& settings, uint64_t& budget)
       : pack(pack),
         rows(rows),
         slots(slots),
+        texts(texts),
         settings(settings),
         function_(function),
         budget_(budget) {}
@@ -28,6 +33,8 @@ class Records {
   const Pack& pack;
   const std::span<const int64_t> rows;  // of the pack
   const std::span<const idx_t> slots;   // where each goes in the vector
+  // What the function was called with beside the record, by slot; empty where it takes no more.
+  const std::span<const std::string_view> texts;
   const ReadSettings& settings;
 
   // All of them, decoded or as they are stored. Throws Error, naming the first that fails.
@@ -37,11 +44,17 @@ class Records {
   // Decoded, but what is no image of a whole slide, which is empty.
   Batch read_images() const;
 
+  // Their DICOM headers. Throws Error as read() does, and for packs that have none.
+  std::vector<dicom::RowHeader> read_headers() const;
+
   // Counts bytes of the result. Throws Error when the vector takes more than it may.
   void count(uint64_t bytes) const;
 
  private:
-  Batch read(ReadOptions options) const;
+  ReadOptions options() const;
+  Batch read(const ReadOptions& options) const;
+  template <class Read>
+  auto within_budget(Read read) const;
   [[noreturn]] void refuse() const;
 
   const char* function_;
@@ -54,9 +67,11 @@ struct Resolver {
   // Writes what the records are to their slots. Throws Error(...).at(row) for one that the result
   // cannot be; the pack is named by the caller.
   void (*write)(const Records& records, duckdb_vector out);
+  bool takes_text = false;
 };
 
-// Registers `name(record)`. The resolver must live as long as the extension.
+// Registers `name(record)`, or `name(record, text)`; NULL where one of them is. The resolver must
+// live as long as the extension.
 void register_resolver(duckdb_connection connection, const Resolver& resolver);
 
 // Writes the bytes of each record to its slot of a BLOB or VARCHAR vector.

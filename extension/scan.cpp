@@ -1,6 +1,7 @@
 // The tables of packs, by a path, a pattern or a list of both:
 //   iac_scan(path, layout := false, filename := false, hive_partitioning := false)
 //   iac_slides(path, filename := false, hive_partitioning := false)
+#include <iac/dicom/headers.h>
 #include <iac/error.h>
 #include <iac/workers.h>
 
@@ -8,8 +9,10 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <numeric>
 
 #include "functions.h"
+#include "nulls.h"
 #include "places.h"
 #include "record.h"
 #include "scan_plan.h"
@@ -183,7 +186,7 @@ std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size
   for (const size_t column : scan.columns) {
     if (plan.columns[column].source != ScanColumn::Source::table) continue;
     const PackColumn* source = source_of(*open->shape, column);
-    if (source == nullptr) continue;
+    if (source == nullptr || source->source == PackColumn::Source::patient_id) continue;
     if (source->source == PackColumn::Source::place) {
       add_places(*open);
       continue;
@@ -298,12 +301,32 @@ void fill_nulls(const PackColumn& column, size_t count, duckdb_vector vector) {
   column.type.fill(column.type, *column.no_rows.get(), Rows(nowhere), vector);
 }
 
+void fill_patient_ids(const Worker& worker, size_t count, duckdb_vector vector) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), worker.row);
+  const auto ids = worker.open->pack->dicom_headers().patient_ids(rows, {});
+  std::vector<uint64_t> places{0};
+  std::string texts;
+  std::vector<idx_t> missing;
+  for (size_t i = 0; i < count; ++i) {
+    if (!ids[i]) missing.push_back(i);
+    texts += ids[i].value_or("");
+    places.push_back(texts.size());
+  }
+  write_strings(vector, texts.data(), texts.size(), places.data(), count,
+                [](size_t i) { return i; });
+  set_nulls(missing, vector);
+}
+
 void fill_from_table(const ScanPlan& plan, const PackColumn& column, const Worker& worker,
                      size_t count, duckdb_vector vector) {
   if (column.source == PackColumn::Source::place) {
     const OpenPack& open = *worker.open;
     return fill_places(column, *open.grid, open.places, *worker.own, worker.row_in_batch, count,
                        vector);
+  }
+  if (column.source == PackColumn::Source::patient_id) {
+    return fill_patient_ids(worker, count, vector);
   }
   if (column.source == plan.options.table) {
     const Column& values = *(*worker.own)[column.position];

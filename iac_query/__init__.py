@@ -1,9 +1,6 @@
 """Query ``.iac`` packs with SQL, Polars and Arrow, and decode just the rows that were picked."""
 
-from ._decode import decode
-from ._iter_decode import iter_decode
 from ._native import FORMAT_VERSION, HEADER_BYTES, MAGIC, __version__
-from ._write_pack import write_pack
 from .batch import ContiguousRecordBatch
 from .build import (
     build_pack,
@@ -12,6 +9,9 @@ from .build import (
     build_pack_streaming,
 )
 from .codec import Codec
+from .cohorts.write_pack import write_pack
+from .decoding.decode import decode
+from .decoding.iter_decode import iter_decode
 from .engines.duckdb import connect, load
 from .errors import (
     ChecksumError,

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from . import _native
 from ._options import PathLike
-from ._urls import CHAIN, is_url, local_path
+from ._urls import CHAIN, is_url, local_path, public_url
 from .errors import PackError
 from .remote import FileSystem, RemoteFile, RemoteOptions
 
@@ -81,8 +81,8 @@ def _real(path: str) -> str:
 
 
 def _refused(path: str, reason: str) -> PackError:
-    error = PackError(f"{path}: {reason}")
-    error.pack = path
+    error = PackError(f"{public_url(path)}: {reason}")
+    error.pack = public_url(path)
     return error
 
 
@@ -104,7 +104,9 @@ def _kept_open(path: bytes, version: tuple[int, ...]) -> _native.Pack:
 def _open_remote(
     url: str, file_system: FileSystem, remote: RemoteOptions | None = None
 ) -> _native.Pack:
-    return _kept_open_remote(RemoteFile(url, file_system, remote or RemoteOptions()))
+    file = RemoteFile(url, file_system, remote or RemoteOptions())
+    # Where nothing tells versions apart, only the one just opened is sure to be the present one.
+    return _kept_open_remote(file) if file.version else file.open()
 
 
 @functools.lru_cache(maxsize=16)

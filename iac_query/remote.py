@@ -78,6 +78,7 @@ class RemoteFile:
         self.requests = self.bytes = self.retries = 0
         self._file_system = file_system
         self._options = options
+        self._http: Any = None  # for HTTP, an open file of this process
         info = self._asked("cannot be opened", self._info)
         self.size, self.version = self._known(info)
 
@@ -118,9 +119,19 @@ class RemoteFile:
         """The bytes of a range. What is short after all retries is given as it came."""
         return self._asked(
             f"cannot read {length} bytes at {offset}",
-            lambda fs, path: _range(fs, path, self.size, offset, length),
+            lambda fs, path: self._range(fs, path, offset, offset + length),
             length,
         )
+
+    def _range(self, fs: Any, path: str, start: int, end: int) -> bytes:
+        protocol = fs.protocol
+        if "http" not in ((protocol,) if isinstance(protocol, str) else protocol):
+            return fs.cat_file(path, start=start, end=end)
+        # cat_file would fetch the whole file from a server that ignores ranges.
+        if self._http is None or self._http.fs is not fs:
+            headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
+            self._http = fs.open(path, size=self.size, cache_type="none", headers=headers)
+        return self._http._fetch_range(start, end)
 
     def ask_version(self) -> str:
         """What :attr:`version` is now."""
@@ -242,17 +253,6 @@ def _fsspec() -> Any:
     except ImportError as error:
         raise ImportError("packs behind URLs need fsspec: pip install iac-query[remote]") from error
     return fsspec
-
-
-def _range(fs: Any, path: str, size: int, offset: int, length: int) -> bytes:
-    protocol = fs.protocol
-    if "http" in ((protocol,) if isinstance(protocol, str) else protocol):
-        # cat_file would fetch the whole file from a server that ignores ranges.
-        headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
-        with fs.open(path, size=size, cache_type="none", headers=headers) as file:
-            file.seek(offset)
-            return file.read(length)
-    return fs.cat_file(path, start=offset, end=offset + length)
 
 
 _PASSING_ERRNOS = {

@@ -82,7 +82,10 @@ class VariableRecordPack(RecordPack):
         if not native.decodes_to_images:
             return native.read_one(number, True, verify, max_record_bytes)
         options = read_options(True, 1, verify, "raise", max_record_bytes, max_samples=max_samples)
-        return single_image(native.read(np.array([number]), *options))
+        batch = native.read(np.array([number]), *options)
+        if batch.images is None:
+            raise row_error(CodecError, native.path, number, "the DICOM instance has no pixels")
+        return single_image(batch)
 
     def read_many(
         self,

@@ -39,6 +39,7 @@ class HttpFiles:
     head_faults: deque[Any] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
     bytes_sent: int = 0
+    counting: Any = field(default_factory=threading.Lock)
 
     def __enter__(self) -> Self:
         files = self
@@ -119,11 +120,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(part[: len(part) // 2])
             self.wfile.flush()
             return self.drop()
+        with files.counting:
+            files.bytes_sent += len(part)
         try:
             self.wfile.write(part)
         except OSError:  # the client has had enough
             self.close_connection = True
-        files.bytes_sent += len(part)
 
     def found(self, start: int, stop: int | None) -> bytes | None:
         files = self.server_files

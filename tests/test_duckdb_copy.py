@@ -439,6 +439,8 @@ def test_records_are_copied_as_they_are_stored(con, name: str):
     source = DATA / name
     if "record_codecs" in header or not MANIFEST[name]["records"]:
         pytest.skip("of several codecs, or without records")
+    if header["payload_type"] == "dicom_patient":
+        pytest.skip("an instance without pixels is a damaged image in other packs")
     query = f"SELECT * FROM '{source}' ORDER BY record.row DESC"
     path = copy(con, query, options="SLIDE_COLUMNS []")
     stored = "SELECT iac_stored(record), iac_payload(record) FROM '{}' ORDER BY record.row {}"

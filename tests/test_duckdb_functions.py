@@ -34,7 +34,9 @@ def test_payloads_are_those_of_the_reader(con, name: str):
         else:
             stored = reader.read_payloads(range(len(reader)))
             objects = iac.VariableRecordPack(path).read_many(range(len(reader)))
-            expected = list(zip(map(bytes, objects), map(bytes, stored), strict=True))
+            # None is a DICOM instance without pixels.
+            payloads = [b"" if item is None else bytes(item) for item in objects]
+            expected = list(zip(payloads, map(bytes, stored), strict=True))
     assert rows == expected
 
 

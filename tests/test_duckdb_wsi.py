@@ -189,3 +189,15 @@ def test_features_of_tissue(con, slide, tmp_path):
     expected = [(f"t{i}", i) for i, row in enumerate(grid.to_pylist()) if row["tissue"] >= 0.5]
     assert [(row[0], row[-1]) for row in found] == expected
     assert 0 < len(found) < len(records)
+
+
+def test_scans_in_python_have_the_same_columns(con, slide, tmp_path):
+    deep = build(write_tiff(tmp_path / "l.tif", PIXELS), lossless=True, tile_size=32, levels=(2, 8))
+    for path in (slide, deep, DATA / "wsi_jpeg_passthrough.iac", DATA / "wsi_all_background.iac"):
+        for layout in (False, True):
+            query = f"FROM iac_scan('{path}', layout := {layout})"
+            expected = con.sql(query).to_arrow_table()
+            found = iac.scan_arrow(path, layout=layout).read_all()
+            assert found.column_names == expected.column_names
+            for name in found.column_names:
+                assert found[name].to_pylist() == expected[name].to_pylist(), name

@@ -32,8 +32,8 @@ def assert_is_array(array: np.ndarray, expected: dict) -> None:
 
 
 def test_the_files_are_those_of_the_manifest():
-    written_here = "notes.iac"  # by make_notes.py
-    assert {path.name for path in DATA.glob("*.iac")} == {*PACKS, written_here}
+    written_here = {"notes.iac", "series.iac"}  # by make_notes.py, make_series.py
+    assert {path.name for path in DATA.glob("*.iac")} == {*PACKS, *written_here}
     assert {MANIFEST[name]["header"].get("codec") for name in PACKS} == {
         None,
         "none",

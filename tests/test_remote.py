@@ -192,14 +192,28 @@ def test_references_are_decoded_by_the_storage_given(server, served, pack):
         iac.decode(table)
 
 
-def test_another_pack_at_the_same_url_is_stale(server, served, pack, tmp_path):
+@pytest.mark.parametrize("tells_version", [True, False])
+def test_another_pack_at_the_same_url_is_stale(server, served, pack, tmp_path, tells_version):
+    server.tells_version = tells_version
     storage = fsspec.filesystem("http")
     table = table_of(references([served], [4], stamps_of(pack, [4])))
     iac.decode(table, storage=storage)
-    other = write_pack(tmp_path / "other.iac", payloads_of(10, 50))
+    others = [payload[::-1] for payload in payloads_of(10)]
+    other = write_pack(tmp_path / "other.iac", others)
+    assert len(other.read_bytes()) == len(pack.read_bytes())
     server.files["ten.iac"] = other.read_bytes()
     with pytest.raises(iac.StaleReferenceError, match="row 4"):
         iac.decode(table, storage=storage)
+    table = table_of(references([served], [4], stamps_of(other, [4])))
+    assert iac.decode(table, storage=storage)["payload"].to_pylist() == [others[4]]
+
+
+def test_refused_references_show_no_secrets():
+    url = "https://user:hush@host/x.iac?signature=hush"
+    for storage in (None, fsspec.filesystem("memory")):
+        with pytest.raises(iac.PackError, match=r"https://host/x\.iac: is not") as raised:
+            iac.decode(table_of(references([url], [0])), storage=storage)
+        assert "hush" not in f"{raised.value} {raised.value.pack}"
 
 
 @pytest.mark.parametrize(

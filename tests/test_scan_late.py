@@ -38,9 +38,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     read = _native.Pack.read
 
-    def counting(pack, rows, *options):
+    def counting(pack, rows, *options, **more):
         counts.append(len(rows))
-        return read(pack, rows, *options)
+        return read(pack, rows, *options, **more)
 
     monkeypatch.setattr(_native.Pack, "read", counting)
     return counts

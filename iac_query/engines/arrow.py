@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._expressions import conjuncts
-from .._scan import Conjunct, scan
-from .._scan_plan import ScanPlan, empty
+from ..scanning.expressions import conjuncts
+from ..scanning.plan import ScanPlan, empty
+from ..scanning.run import Conjunct, scan
 
 __all__ = ["record_batches"]
 

@@ -10,7 +10,7 @@ import functools
 import importlib.util
 import re
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,14 @@ except ImportError as error:
         "scanning packs with Polars needs it: pip install iac-query[polars]"
     ) from error
 
-from .._decode import decode
-from .._kinds import Kind
-from .._scan import BATCH_ROWS, Conjunct, scan
-from .._scan_plan import ScanPlan, empty
+from ..decoding.decode import decode
+from ..decoding.documents import DOC_PAIRS, DOCS, DocumentSchema, read_docs
+from ..decoding.kinds import Kind
+from ..decoding.references import read_references
 from ..errors import CodecError, row_error
 from ..images import IMAGE_TYPE
+from ..scanning.plan import ScanPlan, empty
+from ..scanning.run import BATCH_ROWS, Conjunct, scan
 
 __all__ = ["PayloadNamespace", "lazy_frame"]
 
@@ -135,7 +137,11 @@ def _conjunct(condition: pl.Expr) -> Conjunct:
     return Conjunct(frozenset(condition.meta.root_names()), holds)
 
 
-IMAGE_DTYPE = _frame_schema(pa.schema({"image": IMAGE_TYPE}))["image"]
+def _dtype(type: pa.DataType) -> pl.DataType:
+    return _frame_schema(pa.schema({"x": type}))["x"]
+
+
+IMAGE_DTYPE = _dtype(IMAGE_TYPE)
 
 
 @pl.api.register_expr_namespace("iac")
@@ -177,29 +183,68 @@ class PayloadNamespace:
         inner = pl.List(dtype) if width is None else pl.Array(dtype, width)
         return self._resolved("vector", inner, options)
 
+    def docs(self, **options: Any) -> pl.Expr:
+        """The documents of ``clinical_text`` records, as ``iac_docs`` in SQL: List of Struct of
+        doc_id, doc_type, doc_category, doc_timestamp, encounter, episode_index, source and text,
+        all String but the episode (Int32, NULL for none), in the order they are stored in.
+
+        ``frame.select(doc=...).explode("doc").unnest("doc")`` makes them rows.
+        """
+        return self._documents(DOCS, options)
+
+    def doc_pairs(self, **options: Any) -> pl.Expr:
+        """:meth:`docs` of ``clinical_text_pair`` records, with source_text and compressed_text in
+        place of text.
+        """
+        return self._documents(DOC_PAIRS, options)
+
     def _resolved(self, kind: Kind, dtype: pl.DataType, options: dict[str, Any]) -> pl.Expr:
+        resolve = functools.partial(_payloads, kind=kind, dtype=dtype)
+        return self._mapped(resolve, dtype, options)
+
+    def _documents(self, schema: DocumentSchema, options: dict[str, Any]) -> pl.Expr:
+        resolve = functools.partial(_documents, schema=schema)
+        return self._mapped(resolve, _dtype(schema.type), options)
+
+    def _mapped(
+        self,
+        resolve: Callable[..., pl.Series],
+        dtype: pl.DataType,
+        options: dict[str, Any],
+    ) -> pl.Expr:
+        """What ``resolve`` makes of a Series of references."""
         unknown = options.keys() - {"workers", "on_error", "verify", "packs", "storage"}
         if unknown:
             raise TypeError(f"{sorted(unknown)[0]} is no option, see iac_query.decode")
         if options.get("on_error") == "skip":
             raise ValueError("on_error is 'skip', expected 'raise' or 'null'")
-        resolve = functools.partial(_resolve, kind=kind, dtype=dtype, options=options)
         # Polars takes only elementwise functions into a scan's filter, by way of cloudpickle.
         pickles = importlib.util.find_spec("cloudpickle") is not None
+        resolve = functools.partial(resolve, options=options)
         return self._expr.map_batches(resolve, return_dtype=dtype, is_elementwise=pickles)
 
 
-def _resolve(
+def _references(records: pl.Series) -> pa.ChunkedArray:
+    return pa.chunked_array([records.to_arrow()])
+
+
+def _payloads(
     records: pl.Series, kind: Kind, dtype: pl.DataType, options: dict[str, Any]
 ) -> pl.Series:
     """The payloads of references, NULL for NULL."""
-    references = pa.chunked_array([records.to_arrow()])
-    payloads = decode(pa.table({"record": references}), as_=kind, **options)["payload"]
+    table = pa.table({"record": _references(records)})
+    payloads = decode(table, as_=kind, **options)["payload"]
     if payloads.null_count == len(payloads):
         return pl.Series(records.name, [None] * len(payloads), dtype)
     if kind == "vector":
         payloads = _converted(payloads.combine_chunks(), records, dtype)
     return pl.Series(records.name, pl.from_arrow(payloads), dtype)
+
+
+def _documents(records: pl.Series, schema: DocumentSchema, options: dict[str, Any]) -> pl.Series:
+    """The documents of references, NULL for NULL."""
+    docs = read_docs(read_references(_references(records)), schema, **options)
+    return pl.Series(records.name, pl.from_arrow(docs))
 
 
 def _converted(
@@ -209,7 +254,7 @@ def _converted(
     width = vectors.type.list_size
     if isinstance(dtype, pl.Array) and dtype.size != width:
         raise CodecError(f"vectors have {width} values, vector() says {dtype.size}")
-    own = _frame_schema(pa.schema({"x": vectors.type.value_type}))["x"]
+    own = _dtype(vectors.type.value_type)
     if own == dtype.inner:
         return vectors
     if not dtype.inner.is_float():

@@ -10,8 +10,8 @@
 
 namespace iac {
 
-// Blocks read at once: 17 MiB, and so many reads as an expensive source can do together.
-static constexpr size_t max_blocks_a_load = 1024;
+// Blocks read at once: 4 MiB, and reads enough for an expensive source to do together.
+static constexpr size_t max_blocks_a_load = 256;
 // The codec of a record whose codec_id the header does not list.
 static constexpr uint8_t unknown_codec = 255;
 

@@ -4,6 +4,8 @@
 #include <future>
 
 #include "iac/checksum.h"
+#include "iac/dicom/headers.h"
+#include "iac/dicom/pixels.h"
 #include "iac/documents.h"
 #include "iac/error.h"
 #include "iac/gather.h"
@@ -195,12 +197,17 @@ uint32_t Pack::pack_stamp() const {
   return stamp;
 }
 
+void Pack::require_rows(std::span<const int64_t> rows) const {
+  for (const int64_t row : rows) {
+    if (row >= 0 && row < num_records()) continue;
+    throw out_of_range(row, num_records()).at(row).in(path_);
+  }
+}
+
 std::vector<uint32_t> Pack::stamps(std::span<const int64_t> rows) const {
+  require_rows(rows);
   std::vector<uint32_t> stamps(rows.size());
   in_pack(path_, [&] {
-    for (const int64_t row : rows) {
-      if (row < 0 || row >= num_records()) throw out_of_range(row, num_records()).at(row);
-    }
     if (!layout_->has_crc32()) {
       std::fill(stamps.begin(), stamps.end(), pack_stamp());
       return;
@@ -217,6 +224,15 @@ std::vector<std::byte> Pack::read_table(Segment segment) const {
     source_->confirmed([&] { source_->read_at(segment.offset, out); });
     return out;
   });
+}
+
+const dicom::Headers& Pack::dicom_headers() const {
+  DicomHeaders& kept = *dicom_headers_;
+  const std::lock_guard lock(kept.mutex);
+  if (!kept.headers) {
+    kept.headers = in_pack(path_, [&] { return std::make_shared<const dicom::Headers>(*this); });
+  }
+  return *kept.headers;
 }
 
 void Pack::read_data(Segment span, MutableBytes out) const {
@@ -269,13 +285,18 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
 
 Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
                          const ReadOptions& options, Failures& failures) const {
+  std::optional<dicom::PixelDecoders> pixels;
   std::optional<wsi::TileDecoders> tiles;
-  if (wsi::is_slide(*this)) {
+  if (dicom::is_dicom(*this) || wsi::is_slide(*this)) {
     std::vector<int64_t> present;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (!failures.at(i)) present.push_back(rows[i]);
     }
-    tiles.emplace(*this, present);
+    if (wsi::is_slide(*this)) {
+      tiles.emplace(*this, present);
+    } else {
+      pixels.emplace(*index_, present);
+    }
   }
   struct Slab {
     size_t first, end;
@@ -310,6 +331,7 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
       if (failures.at(i)) continue;
       try {
         codecs.back() = this->decoder(located.spans[i]);
+        if (pixels) codecs.back() = &pixels->decoder(rows[i], located.spans[i], *codecs.back());
         if (tiles) codecs.back() = &tiles->decoder(rows[i], *codecs.back(), options.images);
       } catch (const Error& error) {
         failures.add(i, error);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,14 @@
 #include "iac/codec/codec.h"
 #include "iac/decode.h"
 #include "iac/layout.h"
+#include "iac/per_process.h"
 #include "iac/table.h"
 
 namespace iac {
+
+namespace dicom {
+class Headers;
+}
 
 struct ReadOptions {
   bool decode = true;    // false: the stored bytes
@@ -67,6 +73,12 @@ class Pack {
   // A table's segment as it is stored.
   std::vector<std::byte> read_table(Segment segment) const;
 
+  // Throws Error(index) when one of the rows is not there.
+  void require_rows(std::span<const int64_t> rows) const;
+
+  // The DICOM headers of a pack of payload type dicom_patient. Throws Error for any other.
+  const dicom::Headers& dicom_headers() const;
+
   // Bytes of the data segment. Throws Error(index) when they are not all inside it.
   void read_data(Segment span, MutableBytes out) const;
 
@@ -94,7 +106,12 @@ class Pack {
   Header header_;
   std::shared_ptr<const Table> slides_, index_;
   std::unique_ptr<const Layout> layout_;
-  mutable std::atomic<uint64_t> pack_stamp_{0};         // 0: not computed yet
+  mutable std::atomic<uint64_t> pack_stamp_{0};  // 0: not computed yet
+  struct DicomHeaders {
+    std::mutex mutex;
+    std::shared_ptr<const dicom::Headers> headers;  // once they are asked for
+  };
+  PerProcess<DicomHeaders> dicom_headers_;
   std::vector<std::shared_ptr<const Codec>> decoders_;  // as record_codecs, or the one codec
 };
 

@@ -1,5 +1,7 @@
 #include "iac/pack.h"
 
+#include "iac/dicom/headers.h"
+#include "iac/error.h"
 #include "python/bindings.h"
 #include "python/source.h"
 
@@ -119,6 +121,22 @@ static const char* kind_name(const Pack& pack) {
   return "none";
 }
 
+// A str or None for each row.
+static py::list dicom_patient_ids(const Pack& pack, const Rows& rows, bool verify) {
+  ReadOptions options;
+  options.verify = verify;
+  std::vector<std::optional<std::string>> ids;
+  {
+    const py::gil_scoped_release release;
+    try {
+      ids = pack.dicom_headers().patient_ids(span_of(rows), options);
+    } catch (Error& error) {
+      throw std::move(error).in(pack.path());
+    }
+  }
+  return py::cast(ids);
+}
+
 void bind_pack(py::module_& module) {
   py::class_<Pack, std::shared_ptr<Pack>>(module, "Pack")
       .def(py::init([](const std::string& path) {
@@ -142,6 +160,7 @@ void bind_pack(py::module_& module) {
       .def_property_readonly("header_json", [](const Pack& pack) { return pack.header().text; })
       .def_property_readonly("kind", &kind_name)
       .def_property_readonly("decodes_to_images", &Pack::decodes_to_images)
+      .def_property_readonly("is_dicom", &dicom::is_dicom)
       .def_property_readonly("num_records", &Pack::num_records)
       .def_property_readonly("num_slides",
                              [](const Pack& pack) { return pack.slides()->num_rows(); })
@@ -170,6 +189,7 @@ void bind_pack(py::module_& module) {
            py::arg("max_samples"), py::arg("text") = false, py::arg("images") = false)
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
+      .def("dicom_patient_ids", &dicom_patient_ids, py::arg("rows"), py::arg("verify"))
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));
 }
 

@@ -1,0 +1,249 @@
+"""Frames out of a dataset, and pixels out of frames: what PS3.5 8 and annex A say of pixel data.
+
+pydicom does it, with the core's codecs as one more plugin of its decoders. Where pydicom has none
+of its own (PS3.5 A.4.2, A.4.3, A.4.6, A.4.14, ...) they are the only one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydicom.dataset import Dataset
+from pydicom.encaps import encapsulate, generate_frames
+from pydicom.pixels import get_decoder
+from pydicom.pixels.decoders.base import Decoder
+from pydicom.tag import BaseTag
+from pydicom.uid import UID, ExplicitVRBigEndian
+
+from . import plugin, schema
+from .model import PIXEL_ELEMENTS
+
+_KEYWORDS = {PIXEL_ELEMENTS[1]: "FloatPixelData", PIXEL_ELEMENTS[2]: "DoubleFloatPixelData"}
+
+
+def known(syntax: str) -> UID:
+    """The transfer syntax as a UID that knows how it is encoded."""
+    return next((uid for uid in plugin.JPEG_XL_SYNTAXES if uid == syntax), UID(syntax))
+
+
+def pixel_element(ds: Dataset) -> BaseTag | None:
+    """The tag of the dataset's pixels, None where it has none."""
+    return next((tag for tag in PIXEL_ELEMENTS if tag in ds), None)
+
+
+@dataclass(frozen=True)
+class ImagePixel:
+    """What the Image Pixel module says of every frame: PS3.3 C.7.6.3."""
+
+    transfer_syntax: UID
+    rows: int
+    columns: int
+    samples_per_pixel: int
+    photometric_interpretation: str
+    planar_configuration: int
+    bits_allocated: int
+    bits_stored: int
+    high_bit: int
+    pixel_representation: int
+    pixel_keyword: str = "PixelData"
+
+    @classmethod
+    def of(cls, ds: Dataset) -> ImagePixel:
+        """That of a dataset with pixels. Raises what pydicom raises where something is missing,
+        ValueError for a frame without pixels.
+        """
+        keyword = _KEYWORDS.get(pixel_element(ds), "PixelData")
+        bits = int(ds.BitsAllocated)
+        if min(ds.Rows, ds.Columns, ds.SamplesPerPixel, bits) < 1:
+            raise ValueError("its frames have no pixels")
+        if not ds[keyword].value:
+            raise ValueError("its pixels are empty")
+        small = {
+            "samples_per_pixel": int(ds.SamplesPerPixel),
+            "planar_configuration": int(ds.get("PlanarConfiguration", 0) or 0),
+            "bits_allocated": bits,
+            "bits_stored": int(ds.get("BitsStored", bits)),
+            "high_bit": int(ds.get("HighBit", bits - 1)),
+            "pixel_representation": int(ds.get("PixelRepresentation", 0)),
+        }
+        for name, number in small.items():
+            if not 0 <= number < 256:
+                raise ValueError(f"its {name} is {number}")
+        return cls(
+            transfer_syntax=known(ds.file_meta.TransferSyntaxUID),
+            rows=int(ds.Rows),
+            columns=int(ds.Columns),
+            photometric_interpretation=str(ds.PhotometricInterpretation),
+            pixel_keyword=keyword,
+            **small,
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of its pixels as arrays, in native byte order."""
+        if self.pixel_keyword != "PixelData":
+            return np.dtype(np.float32 if self.pixel_keyword[0] == "F" else np.float64)
+        sign = "i" if self.pixel_representation and self.bits_allocated > 1 else "u"
+        return np.dtype(f"{sign}{max(self.bits_allocated // 8, 1)}")
+
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a frame as an array."""
+        samples = () if self.samples_per_pixel == 1 else (self.samples_per_pixel,)
+        return (self.rows, self.columns, *samples)
+
+    def options(self) -> dict[str, Any]:
+        """What pydicom's decoders want to know of bytes without a dataset."""
+        floats = self.pixel_keyword != "PixelData"
+        options: dict[str, Any] = {
+            "rows": self.rows,
+            "columns": self.columns,
+            "samples_per_pixel": self.samples_per_pixel,
+            "photometric_interpretation": self.photometric_interpretation,
+            "bits_allocated": self.bits_allocated,
+            "bits_stored": self.bits_stored,
+            "number_of_frames": 1,
+            "pixel_keyword": self.pixel_keyword,
+        }
+        if not floats:
+            options["pixel_representation"] = self.pixel_representation
+        if self.samples_per_pixel > 1:
+            options["planar_configuration"] = self.planar_configuration
+        return options
+
+
+def number_of_frames(ds: Dataset) -> int:
+    """Number of Frames (0028,0008), 1 where it is absent. Raises ValueError below that."""
+    count = int(ds.get("NumberOfFrames", 1) or 1)
+    if count < 1:
+        raise ValueError(f"Number of Frames is {count}")
+    return count
+
+
+def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
+    """Each frame's bytes as they stand in the dataset, fragments of a frame joined; None where
+    frames share bytes. Raises ValueError where there are fewer or more than the dataset says.
+    """
+    count = number_of_frames(ds)
+    value = ds[pixel_element(ds)].value
+    if pixel.transfer_syntax.is_encapsulated:
+        offsets = None
+        if "ExtendedOffsetTable" in ds and "ExtendedOffsetTableLengths" in ds:
+            offsets = (ds.ExtendedOffsetTable, ds.ExtendedOffsetTableLengths)
+        frames = list(generate_frames(value, number_of_frames=count, extended_offsets=offsets))
+        if len(frames) != count:
+            raise ValueError(f"holds {len(frames)} frames, Number of Frames says {count}")
+        return frames
+    samples = pixel.rows * pixel.columns * pixel.samples_per_pixel
+    if pixel.photometric_interpretation == "YBR_FULL_422":
+        samples = samples // 3 * 2  # PS3.3 C.7.6.3.1.2
+    bits = samples * pixel.bits_allocated
+    # Bits are packed without regard to frames, and bytes may be swapped in pairs: PS3.5 8.1.1, 7.3.
+    swapped = pixel.transfer_syntax == ExplicitVRBigEndian and pixel.bits_allocated == 8
+    if swapped or (bits % 8 and count > 1):
+        return None
+    size = (bits + 7) // 8
+    if size * count > len(value):
+        raise ValueError(f"holds {len(value)} bytes of pixels, {count} frames are {size * count}")
+    return [value[size * i : size * (i + 1)] for i in range(count)]
+
+
+def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]:
+    """Each frame of a dataset as pydicom's pixel_array has it, in native byte order.
+
+    (rows, columns) for one sample a pixel, else (rows, columns, samples); YBR_FULL and
+    YBR_FULL_422 as RGB. Raises what pydicom raises for pixels that cannot be decoded.
+    """
+    count = number_of_frames(ds)
+    decoder = _decoder(pixel.transfer_syntax)
+    if pixel.bits_allocated == 1 and not pixel.transfer_syntax.is_encapsulated:
+        # Frame by frame pydicom fails where frames share bytes.
+        together = decoder.as_array(ds)[0].reshape(count, *pixel.shape())
+        yield from (_checked(array, pixel) for array in together)
+        return
+    found = 0
+    for array, _ in decoder.iter_array(ds):
+        if found == count:
+            break
+        found += 1
+        yield _checked(array, pixel)
+    if found < count:
+        raise ValueError(f"holds {found} frames, Number of Frames says {count}")
+
+
+def decoded_frame(frame: bytes, pixel: ImagePixel) -> npt.NDArray[Any]:
+    """One encoded frame as :func:`decoded_frames` gives it."""
+    source = encapsulate([frame], has_bot=False) if pixel.transfer_syntax.is_encapsulated else frame
+    array, _ = _decoder(pixel.transfer_syntax).as_array(source, index=0, **pixel.options())
+    return _checked(array, pixel)
+
+
+def _checked(array: npt.NDArray[Any], pixel: ImagePixel) -> npt.NDArray[Any]:
+    if array.shape != pixel.shape():
+        raise ValueError(f"a frame decodes to {array.shape}, expected {pixel.shape()}")
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return pixels_of(array, pixel.dtype, pixel.bits_stored)
+
+
+@functools.cache
+def _decoder(syntax: UID) -> Decoder:
+    """Pydicom's decoder of a transfer syntax, with the core's codecs before its own plugins.
+
+    Raises NotImplementedError where nobody decodes it.
+    """
+    if not plugin.is_available(syntax):
+        return get_decoder(syntax)
+    decoder = Decoder(syntax)
+    decoder.add_plugin("iac_query", (plugin.__name__, "decode_frame"))
+    if syntax not in plugin.JPEG_XL_SYNTAXES:
+        for label in {"gdcm", "pillow"}.intersection(get_decoder(syntax).available_plugins):
+            decoder.add_plugin(label, (f"pydicom.pixels.decoders.{label}", "_decode_frame"))
+    return decoder
+
+
+# Frames as they are in the file, decoded by the core in batches
+
+
+def stored_frame(frame: bytes, array: npt.NDArray[Any], pixel: ImagePixel) -> int:
+    """The codec_id under which a frame of these pixels is kept as it is."""
+    if not pixel.transfer_syntax.is_encapsulated:
+        as_pixels = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() == frame
+        return schema.PIXELS_ZSTD if as_pixels else schema.FRAME_ZSTD
+    interpretation = pixel.photometric_interpretation
+    codec_id = plugin.codec_id_of(pixel.transfer_syntax, interpretation, frame)
+    if codec_id is None:
+        return schema.FRAME_NONE
+    try:
+        found = pixels_of(schema.codec_of(codec_id).decode(frame), array.dtype, pixel.bits_stored)
+    except ValueError:
+        return schema.FRAME_NONE
+    return codec_id if np.array_equal(found, array) else schema.FRAME_NONE
+
+
+def are_pixels(decoded: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether pixels of ``dtype`` may be stored as ``decoded``: integers in the same bits."""
+    return decoded == dtype or (decoded.kind, dtype.kind, dtype.itemsize) == (
+        "u",
+        "i",
+        decoded.itemsize,
+    )
+
+
+def pixels_of(
+    decoded: npt.NDArray[Any], dtype: np.dtype[Any], bits_stored: int
+) -> npt.NDArray[Any]:
+    """What a codec made of one frame or of many, as pixels of ``dtype``.
+
+    Codecs that know no signs leave those of ``bits_stored`` bits to be restored.
+    """
+    if decoded.dtype == dtype:
+        return decoded
+    wide = plugin.widened(decoded, dtype.itemsize).view(dtype)
+    shift = 8 * dtype.itemsize - bits_stored
+    if dtype.kind == "i" and decoded.dtype.kind == "u" and shift:
+        return (wide << shift) >> shift
+    return wide

@@ -1,0 +1,143 @@
+"""Headers as JSON: a dataset to the DICOM JSON model (PS3.18 F.2) and back.
+
+A model is ``{"dataset": ..., "file_meta": ..., "preamble": base64 or None}``, and ``"errors"``
+where elements are not what their VR says: those are kept as raw bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from pydicom.dataelem import DataElement, RawDataElement
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.tag import BaseTag, Tag
+
+#: Pixel Data, Float Pixel Data and Double Float Pixel Data: PS3.3 C.7.6.3, C.7.6.24, C.7.6.25.
+PIXEL_ELEMENTS = (Tag(0x7FE00010), Tag(0x7FE00008), Tag(0x7FE00009))
+
+Json = dict[str, Any]
+
+# Bytes of a value of these VRs that belong together: their order is that of the file (PS3.5 7.3).
+_WORDS = {"OW": 2, "OF": 4, "OL": 4, "OD": 8, "OV": 8}
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without pydicom's warnings about values that break a rule: they are kept as they are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def model_of(ds: Dataset) -> Json:
+    """The model of a dataset as pydicom reads it, without its pixels, always little-endian."""
+    errors: list[Json] = []
+    meta = getattr(ds, "file_meta", None) or FileMetaDataset()
+    swaps = ds.original_encoding[1] is False
+    preamble = getattr(ds, "preamble", None)
+    model: Json = {
+        "dataset": _elements(ds, "dataset", [], errors, swaps),
+        "file_meta": _elements(meta, "file_meta", [], errors, False),
+        "preamble": None if preamble is None else base64.b64encode(preamble).decode(),
+    }
+    if errors:
+        model["errors"] = errors
+    return model
+
+
+def _elements(ds: Dataset, scope: str, path: list[Any], errors: list[Json], swaps: bool) -> Json:
+    elements: Json = {}
+    for tag in sorted(ds.keys()):
+        if not path and tag in PIXEL_ELEMENTS:
+            continue
+        key = f"{tag:08X}"
+        raw = ds.get_item(tag)
+        try:
+            elements[key] = _element(ds[tag], scope, [*path, key], errors, swaps)
+        except Exception as error:  # of whatever kind a broken value raises in pydicom
+            errors.append(_kept_raw(raw, scope, [*path, key], error))
+    return elements
+
+
+def _element(elem: DataElement, scope: str, path: list[Any], errors: list[Json], swaps: bool):
+    if elem.VR == "SQ":
+        items = [
+            _elements(item, scope, [*path, number], errors, swaps)
+            for number, item in enumerate(elem.value)
+        ]
+        return {"vr": "SQ", "Value": items} if items else {"vr": "SQ"}
+    if swaps and elem.VR in _WORDS and elem.value:
+        words = np.frombuffer(elem.value, f"u{_WORDS[elem.VR]}").byteswap()
+        elem = DataElement(elem.tag, elem.VR, words.tobytes())
+    element = elem.to_json_dict(None, 0)
+    if any(isinstance(value, float) for value in element.get("Value", ())):
+        element["Value"] = [_finite(value) for value in element["Value"]]
+    return element
+
+
+def _finite(value: Any) -> Any:
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _kept_raw(raw: Any, scope: str, path: list[Any], error: Exception) -> Json:
+    value = raw.value
+    if not isinstance(value, bytes):  # pydicom took it, but not JSON
+        value = str(value).encode()
+    vr = raw.VR or "UN"
+    numeric = vr in ("DS", "IS")
+    code = "invalid_numeric_value" if numeric else "invalid_element_value"
+    return {
+        "code": code,
+        "scope": scope,
+        "path": path,
+        "source_vr": vr,
+        "stored_vr": vr if numeric else "UN",
+        "raw_base64": base64.b64encode(value).decode(),
+        "exception": type(error).__name__,
+    }
+
+
+def dataset_of(model: Json) -> Dataset:
+    """The dataset of a model, with file meta information and preamble, without pixels."""
+    ds = Dataset.from_json(_with_floats(model["dataset"]))
+    ds.file_meta = FileMetaDataset()
+    ds.file_meta.update(Dataset.from_json(_with_floats(model["file_meta"])))
+    ds.preamble = base64.b64decode(model["preamble"] or "") or b"\0" * 128
+    for error in model.get("errors", ()):
+        _restore(ds.file_meta if error["scope"] == "file_meta" else ds, error)
+    return ds
+
+
+def _with_floats(elements: Json) -> Json:
+    """Numbers that JSON has no notation for as floats again."""
+    out = {}
+    for key, element in elements.items():
+        if element["vr"] in ("FL", "FD", "DS"):
+            values = [_NOT_FINITE.get(v, v) for v in element.get("Value", ())]
+            element = {**element, "Value": values} if values else element
+        elif element["vr"] == "SQ":
+            items = [_with_floats(item) for item in element.get("Value", ())]
+            element = {**element, "Value": items} if items else {"vr": "SQ", "Value": []}
+        out[key] = element
+    return out
+
+
+def _restore(ds: Dataset, error: Json) -> None:
+    *way, last = error["path"]
+    for step in way:
+        ds = ds[Tag(int(step, 16))].value if isinstance(step, str) else ds[step]
+    tag = BaseTag(int(last, 16))
+    raw = base64.b64decode(error["raw_base64"])
+    if error["stored_vr"] == "UN":
+        ds[tag] = DataElement(tag, "UN", raw)
+    else:
+        ds[tag] = RawDataElement(tag, error["stored_vr"], len(raw), raw, 0, False, True)

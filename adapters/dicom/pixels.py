@@ -1,0 +1,225 @@
+"""Rows of a pack as pixel arrays, in native batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _native
+from ..._options import OnError, checked_on_error, checked_report, read_options, row_array
+from ...errors import CodecError, PackError, RecordFailure, row_error
+from ...variable import VariableRecordPack
+from . import frames, schema
+from .frames import ImagePixel
+from .model import quiet
+
+Array = npt.NDArray[Any]
+
+#: What version 1 does not have, or need not, with what holds for its rows.
+_DEFAULTS = {
+    "has_pixel_data": True,
+    "samples_per_pixel": 1,
+    "frame_index": 0,
+    "number_of_frames": 1,
+    "planar_configuration": 0,
+    "codec_id": schema.PIXELS_JXL,
+}
+_DTYPES = frozenset(
+    {*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
+)
+_KEYWORDS = {"float32": "FloatPixelData", "float64": "DoubleFloatPixelData"}
+
+
+class PixelRows:
+    """How the payload of each row becomes an array."""
+
+    def __init__(self, pack: VariableRecordPack) -> None:
+        self._pack = pack
+        self._columns: dict[str, Array] = {}
+
+    def column(self, name: str) -> Array:
+        """One column, of all rows. Raises PackError where the pack does not have it."""
+        if name not in self._columns:
+            reader = self._pack.reader
+            try:
+                column = reader.read_index_table([name])[name]
+            except KeyError as error:
+                if name not in _DEFAULTS:
+                    raise PackError(
+                        f"{reader.package_path}: index table has no column {name!r}"
+                    ) from error
+                self._columns[name] = np.full(len(reader), _DEFAULTS[name])
+            else:
+                if column.null_count:
+                    raise PackError(f"{reader.package_path}: column {name!r} has nulls")
+                self._columns[name] = column.to_numpy()
+        return self._columns[name]
+
+    def at(self, name: str, row: int) -> Any:
+        """One value of a column as a Python object."""
+        value = self.column(name)[row]
+        return value.item() if isinstance(value, np.generic) else value
+
+    def pixel(self, row: int) -> ImagePixel:
+        """What the source file said of a row's pixels."""
+        return ImagePixel(
+            transfer_syntax=frames.known(self.at("source_transfer_syntax", row)),
+            rows=self.at("rows", row),
+            columns=self.at("columns", row),
+            samples_per_pixel=self.at("samples_per_pixel", row),
+            photometric_interpretation=self.at("photometric_interpretation", row),
+            planar_configuration=self.at("planar_configuration", row),
+            bits_allocated=self.at("bits_allocated", row),
+            bits_stored=self.at("bits_stored", row),
+            high_bit=self.at("high_bit", row),
+            pixel_representation=self.at("pixel_representation", row),
+            pixel_keyword=_KEYWORDS.get(self.at("pixel_dtype", row), "PixelData"),
+        )
+
+    def shape(self, row: int) -> tuple[int, ...]:
+        """The shape of a row's array."""
+        samples = self.at("samples_per_pixel", row)
+        sides = (self.at("rows", row), self.at("columns", row))
+        return sides if samples == 1 else (*sides, samples)
+
+    def dtype(self, row: int) -> np.dtype[Any]:
+        """The dtype of a row's array. Raises PackError for one that cannot be."""
+        name = self.at("pixel_dtype", row)
+        if name not in _DTYPES:
+            raise self._error(PackError, row, f"pixel_dtype {name!r} is no dtype of pixels")
+        return np.dtype(name)
+
+    def read(
+        self,
+        rows: Iterable[int],
+        workers: int | None,
+        verify: bool,
+        on_error: OnError,
+        report: list[RecordFailure] | None,
+    ) -> Array | list[Array | None]:
+        """The pixels of rows: one array (n, ...) where all are there and alike, else a list.
+
+        Missing ones are None, or left out where ``on_error`` is "skip".
+        """
+        checked_on_error(on_error)
+        checked_report(report)
+        numbers = row_array(rows, len(self._pack))
+        raises = on_error == "raise"
+        without = self._without_pixels(numbers)
+        if raises and without:
+            raise next(iter(without.values()))
+        options = read_options(True, workers, verify, "raise" if raises else "null")
+        batch = self._pack.reader.native.read(numbers, *options)
+        if not batch.failures and not without and len(numbers):
+            stacked = self._stacked(numbers, batch)
+            if stacked is not None:
+                return stacked
+        failures = {**dict(batch.failures), **without}
+        arrays: list[Array | None] = []
+        decoded = _Decoded(batch)
+        with quiet():
+            for position, row in enumerate(numbers.tolist()):
+                array = None
+                if position not in failures:
+                    try:
+                        array = self._single(row, *decoded[position])
+                    except PackError as error:
+                        if raises:
+                            raise
+                        failures[position] = error
+                arrays.append(array)
+        if report is not None:
+            report += [RecordFailure.of(p, failures[p]) for p in sorted(failures)]
+        if on_error == "skip":
+            return [array for array in arrays if array is not None]
+        return arrays
+
+    def _without_pixels(self, rows: npt.NDArray[np.int64]) -> dict[int, PackError]:
+        """The errors of rows, by position, whose instance has no pixels."""
+        inside = (rows >= 0) & (rows < len(self._pack))
+        here = self.column("has_pixel_data").astype(bool)
+        positions = np.flatnonzero(inside)[~here[rows[inside]]]
+        return {
+            position: self._error(CodecError, int(rows[position]), "its instance has no pixels")
+            for position in positions.tolist()
+        }
+
+    def _stacked(self, rows: npt.NDArray[np.int64], batch: _native.Batch) -> Array | None:
+        """All rows as one array over the batch's memory, where they are alike in all that counts
+        and need nothing but the core.
+        """
+        codecs = self.column("codec_id")[rows]
+        names = ("rows", "columns", "samples_per_pixel", "pixel_dtype", "bits_stored")
+        columns = [self.column(name)[rows] for name in names]
+        alike = all((column == column[0]).all() for column in columns)
+        if not alike or np.isin(codecs, schema.NEED_PYDICOM).any():
+            return None
+        first = int(rows[0])
+        shape, dtype = self.shape(first), self.dtype(first)
+        decoded = dtype
+        shapes, types = batch.images or (np.zeros((1, 3)), np.zeros(1))
+        if shapes[:, 2].any():
+            height, width, *samples = shape
+            expected = (height, width, samples[0] if samples else 1)
+            if (shapes != expected).any() or (types != types[0]).any():
+                return None
+            decoded = np.dtype(_native.PIXEL_TYPES[int(types[0])])
+        size = decoded.itemsize * int(np.prod(shape, dtype=np.int64))
+        if (np.diff(np.frombuffer(batch.offsets, np.uint64)) != size).any():
+            return None
+        as_pixels = codecs <= schema.PIXELS_ZSTD
+        if (as_pixels != as_pixels[0]).any() or decoded.itemsize > dtype.itemsize:
+            return None
+        if as_pixels[0] and not frames.are_pixels(decoded, dtype):
+            return None
+        array = np.frombuffer(batch.take_data(), decoded).reshape(len(rows), *shape)
+        if as_pixels[0]:
+            return array.view(dtype)
+        return frames.pixels_of(array, dtype, self.at("bits_stored", first))
+
+    def _single(self, row: int, data: Array, image: Array | None) -> Array:
+        """One row's array from what the core made of its payload."""
+        codec_id, shape, dtype = self.at("codec_id", row), self.shape(row), self.dtype(row)
+        try:
+            if codec_id in schema.NEED_PYDICOM:
+                return frames.decoded_frame(data.tobytes(), self.pixel(row))
+            if image is None:
+                array = data.view(dtype.newbyteorder("<")).reshape(shape).astype(dtype)
+            elif image.shape != shape:
+                raise ValueError(f"decodes to {image.shape}, the index says {shape}")
+            elif codec_id != schema.PIXELS_JXL:
+                array = frames.pixels_of(image, dtype, self.at("bits_stored", row)).copy()
+            elif frames.are_pixels(image.dtype, dtype):
+                array = image.view(dtype).copy()
+            else:
+                raise ValueError(f"decodes to {image.dtype}, the index says {dtype}")
+        except Exception as error:  # pydicom has one of every kind for broken frames
+            raise self._error(CodecError, row, str(error)) from error
+        return array
+
+    def _error(self, kind: type[PackError], row: int, reason: str) -> PackError:
+        return row_error(kind, str(self._pack.reader.package_path), row, reason)
+
+
+class _Decoded:
+    """A batch's records one by one: their bytes, and as an image where the core made one."""
+
+    def __init__(self, batch: _native.Batch) -> None:
+        self._data = np.frombuffer(batch.data, np.uint8)
+        self._offsets = np.frombuffer(batch.offsets, np.uint64).tolist()
+        self._images = batch.images
+
+    def __getitem__(self, position: int) -> tuple[Array, Array | None]:
+        data = self._data[self._offsets[position] : self._offsets[position + 1]]
+        if self._images is None:
+            return data, None
+        height, width, channels = self._images[0][position].tolist()
+        if channels == 0:
+            return data, None
+        dtype = np.dtype(_native.PIXEL_TYPES[self._images[1][position]])
+        shape = (height, width) if channels == 1 else (height, width, channels)
+        # Behind an image of another dtype one may start at an odd address.
+        return data, np.frombuffer(data.data, dtype).reshape(shape)

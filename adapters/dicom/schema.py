@@ -1,0 +1,110 @@
+"""The names and numbers that ``dicom_patient`` packs agree on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ...codec import Codec
+
+PAYLOAD_TYPE = "dicom_patient"
+
+#: What iatro-base-iac 0.1.4 reads, and what goes beyond it.
+PEER_VERSION, VERSION = 1, 2
+
+#: JPEG XL Image Compression (Lossless): PS3.5 A.4.14.
+JPEG_XL_LOSSLESS = "1.2.840.10008.1.2.4.110"
+
+METADATA_CODEC = Codec.create("zstd", level=3)
+
+# The codecs of version 2's records, by codec_id. Pixels: what they decode to are the pixels of
+# pydicom's pixel_array, little-endian, channels interleaved.
+PIXELS_JXL, PIXELS_ZSTD = 0, 1
+# Frames as they stood in the file, which pydicom's rules turn into pixels (frames.py).
+FRAME_ZSTD, FRAME_NONE = 2, 3
+# Frames as they stood in the file, which the core decodes.
+FRAME_JPEG, FRAME_JPEG_RGB, FRAME_JPEGLS, FRAME_JPEG2000, FRAME_JXL = 4, 5, 6, 7, 8
+
+#: Those whose payloads are made here; all others are stored as they came.
+ENCODED = (PIXELS_JXL, PIXELS_ZSTD, FRAME_ZSTD)
+ZSTD = (PIXELS_ZSTD, FRAME_ZSTD)
+NEED_PYDICOM = (FRAME_ZSTD, FRAME_NONE)
+
+_CODECS: dict[int, tuple[str, dict[str, Any]]] = {
+    PIXELS_ZSTD: ("zstd", {"level": 3}),
+    FRAME_ZSTD: ("zstd", {"level": 3}),
+    FRAME_NONE: ("none", {}),
+    FRAME_JPEG: ("jpeg", {}),
+    # Three components that are RGB although no marker says so: their photometric
+    # interpretation does.
+    FRAME_JPEG_RGB: ("jpeg", {"encoded_color_space": "RGB"}),
+    FRAME_JPEGLS: ("jpegls", {}),
+    FRAME_JPEG2000: ("jpeg2000", {}),
+    FRAME_JXL: ("jxl", {"lossless": True}),
+}
+
+
+def codec_of(codec_id: int, effort: int = 7) -> Codec:
+    """The codec of records with that id. ``effort`` is JPEG XL's."""
+    if codec_id == PIXELS_JXL:
+        return Codec.create("jxl", lossless=True, effort=effort, usecontainer=True)
+    name, params = _CODECS[codec_id]
+    return Codec.create(name, **params)
+
+
+def record_codecs(used: set[int], effort: int) -> list[dict[str, Any]]:
+    """The header's list of the codecs that a pack uses."""
+    codecs = ((codec_id, codec_of(codec_id, effort)) for codec_id in sorted(used))
+    return [{"id": i, "name": c.name, "params": dict(c.parameters())} for i, c in codecs]
+
+
+SERIES = pa.schema(
+    {
+        "series_idx": pa.uint16(),
+        "study_uid": pa.string(),
+        "series_uid": pa.string(),
+        "modality": pa.string(),
+        "instance_count": pa.uint32(),
+        "template_offset": pa.uint64(),
+        "template_length": pa.uint32(),
+        "template_crc32": pa.uint32(),
+        "patient_id": pa.string(),
+    }
+)
+
+INSTANCES = pa.schema(
+    {
+        "series_idx": pa.uint16(),
+        "sop_instance_uid": pa.string(),
+        "instance_number": pa.int32(),
+        "rows": pa.uint32(),
+        "columns": pa.uint32(),
+        "has_pixel_data": pa.bool_(),
+        "samples_per_pixel": pa.uint8(),
+        "pixel_dtype": pa.string(),
+        "pixel_representation": pa.uint8(),
+        "bits_allocated": pa.uint8(),
+        "bits_stored": pa.uint8(),
+        "high_bit": pa.uint8(),
+        "photometric_interpretation": pa.string(),
+        "source_transfer_syntax": pa.string(),
+        "dicom_delta": pa.binary(),
+        "dicom_delta_crc32": pa.uint32(),
+    }
+)
+
+#: What version 2 has besides, before the layout columns. Of an instance's frames, which follow
+#: each other, only the first has a delta and a header.
+FRAMES = pa.schema(
+    {
+        "frame_index": pa.uint32(),
+        "number_of_frames": pa.uint32(),
+        "planar_configuration": pa.uint8(),
+        "codec_id": pa.uint8(),
+    }
+)
+
+EXACT = pa.schema({"dicom_header": pa.large_binary(), "dicom_header_crc32": pa.uint32()})
+
+LAYOUT = pa.schema({"offset": pa.uint64(), "length": pa.uint32(), "crc32": pa.uint32()})

@@ -1,0 +1,1 @@
+"""From record references to payloads."""

@@ -1,0 +1,271 @@
+"""Decoding a result batch by batch, the next ones while one is used."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _native
+from .._options import OnError, PathLike, checked_report
+from ..errors import PackError, RecordFailure
+from .decode import BatchTooLarge, Decoded, Decoder
+from .kinds import Kind, PackKind
+from .references import read_references
+from .rows import PIECE_ROWS, Rows, pieces
+
+__all__ = ["iter_decode"]
+
+#: Payload bytes of a batch where the caller names no bound.
+_BATCH_BYTES = 64 << 20
+
+_THREAD_NAME = "iac_query.iter_decode"
+
+
+def iter_decode(
+    result: Any,
+    batch_rows: int | None = None,
+    batch_bytes: int | None = None,
+    prefetch: int = 2,
+    as_: Kind | None = None,
+    column: str = "record",
+    into: str = "payload",
+    workers: int | None = None,
+    on_error: OnError = "raise",
+    verify: bool = True,
+    report: list[RecordFailure] | None = None,
+    packs: Iterable[PathLike] | None = None,
+    storage: Any = None,
+) -> Generator[Any, None, None]:
+    """:func:`decode` batch by batch: the next ones are decoded while one is used.
+
+    A stream, such as a pyarrow.RecordBatchReader, is read no further than the batches that are
+    decoded, by the thread that iterates; of DuckDB the whole result is fetched first, without its
+    payloads. Batches are of the kind that ``decode`` gives, in the order of the rows, none empty.
+
+    * ``batch_rows``: rows of a batch, but for the last one.
+    * ``batch_bytes``: most payload bytes of a batch, decoded; 64 MiB where ``batch_rows`` is not
+      given either. A larger record comes alone. Such a batch has at most 65,536 rows.
+    * ``prefetch``: batches decoded ahead, by one thread beside the caller's and its workers; 0 for
+      none. In memory are two more at most: the one that comes and the one that is let go.
+    * Others as :func:`decode`. ``report`` has the failures of the batches that were given out.
+
+    Errors of the options are raised at once, those of a batch when its turn comes. The thread ends
+    with the iteration: at its end, when it is closed or forgotten, or by an error or an interrupt
+    of whoever iterates.
+    """
+    for name, value, least in (
+        ("batch_rows", batch_rows, 1),
+        ("batch_bytes", batch_bytes, 1),
+        ("prefetch", prefetch, 0),
+    ):
+        if value is None and name != "prefetch":
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"{name} is {value!r}, expected an int")
+        if value < least:
+            raise ValueError(f"{name} is {value}, expected {least} or more")
+    decoder = Decoder(as_, column, into, workers, on_error, verify, packs, storage)
+    checked_report(report)
+    if batch_rows is None and batch_bytes is None:
+        batch_bytes = _BATCH_BYTES
+    batches = _Batches(decoder, batch_rows or PIECE_ROWS, batch_bytes)
+    parts = batches.cut(pieces(result))
+    decoded = _ahead(batches, parts, prefetch) if prefetch else _in_turn(batches, parts)
+    return _given_out(decoded, report)
+
+
+def _given_out(
+    decoded: Generator[Decoded, None, None], report: list[RecordFailure] | None
+) -> Generator[Any, None, None]:
+    try:
+        for batch in decoded:
+            if report is not None:
+                report.extend(batch.failures)
+            if len(batch.rows):
+                frame = batch.rows.frame
+                del batch  # it is the caller's alone
+                yield frame
+    finally:
+        decoded.close()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that are to be decoded together, if they are not too large for that."""
+
+    first: int  # their place in the result
+    rows: Rows
+    stored: npt.NDArray[np.int64]  # bytes of each row's record
+    exact: npt.NDArray[np.bool_]  # whether the payload has just as many
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def slice(self, start: int, stop: int) -> _Part:
+        return _Part(
+            self.first + start,
+            self.rows.slice(start, stop),
+            self.stored[start:stop],
+            self.exact[start:stop],
+        )
+
+    @staticmethod
+    def concat(parts: list[_Part]) -> _Part:
+        if len(parts) == 1:
+            return parts[0]
+        return _Part(
+            parts[0].first,
+            type(parts[0].rows).concat([part.rows for part in parts]),
+            np.concatenate([part.stored for part in parts]),
+            np.concatenate([part.exact for part in parts]),
+        )
+
+
+class _Batches:
+    """Cuts a result into parts and decodes them within the bounds.
+
+    What a payload decodes to is known before for matrices and for what is stored as it is. Of
+    others the stored bytes are known, and how many times as many those before gave: that makes
+    batches of about the right size. The core refuses one that would be too large, mostly before it
+    decodes any of it, since most payloads tell their size; then there is another try with less.
+    """
+
+    def __init__(self, decoder: Decoder, most_rows: int, most_bytes: int | None) -> None:
+        self._decoder = decoder
+        self._most_rows = most_rows
+        self._most_bytes = most_bytes
+        self._growth = 8.0  # payload bytes for each stored byte
+
+    def cut(self, pieces: Iterator[Rows]) -> Iterator[_Part]:
+        parts: list[_Part] = []
+        rows, size, first = 0, 0.0, 0
+        for piece in pieces:
+            self._decoder.check(piece)
+            rest = self._sized(piece, first)
+            first += len(rest)
+            while len(rest):
+                count = self._fitting(rest, self._most_rows - rows, size)
+                if count == 0 and not parts:
+                    count = 1
+                if count:
+                    parts.append(rest.slice(0, count))
+                    rows, size = rows + count, size + self._estimates(parts[-1]).sum()
+                    rest = rest.slice(count, len(rest))
+                if len(rest) or rows == self._most_rows:
+                    yield _Part.concat(parts)
+                    parts, rows, size = [], 0, 0.0
+        if parts:
+            yield _Part.concat(parts)
+
+    def decode(self, part: _Part) -> tuple[Decoded, _Part | None]:
+        """As many rows as the bound allows with their payloads, and the others."""
+        count = len(part)
+        if self._most_bytes is not None:
+            count = max(self._fitting(part, count, 0.0), 1)
+        while True:
+            tried = part.slice(0, count)
+            most_bytes = self._most_bytes if self._most_bytes and count > 1 else 0
+            try:
+                decoded = self._decoder.decode(tried.rows, tried.first, most_bytes)
+                break
+            except BatchTooLarge:
+                count //= 2
+        self._learn(tried, decoded)
+        return decoded, part.slice(count, len(part)) if count < len(part) else None
+
+    def _fitting(self, part: _Part, most_rows: int, size: float) -> int:
+        """How many of the rows go together with ``size`` bytes."""
+        if self._most_bytes is None:
+            return min(len(part), most_rows)
+        ends = size + np.cumsum(self._estimates(part))
+        return min(int(np.searchsorted(ends, self._most_bytes, side="right")), most_rows)
+
+    def _estimates(self, part: _Part) -> npt.NDArray[np.float64]:
+        return np.where(part.exact, part.stored, part.stored * self._growth)
+
+    def _learn(self, part: _Part, decoded: Decoded) -> None:
+        stored = int(part.stored[~part.exact].sum())
+        if stored and not decoded.failures:
+            grown = (decoded.payload_bytes - int(part.stored[part.exact].sum())) / stored
+            self._growth = max(grown * 1.05, 1.0)  # the next ones may be a little larger
+
+    def _sized(self, rows: Rows, first: int) -> _Part:
+        stored = np.zeros(len(rows), dtype=np.int64)
+        exact = np.ones(len(rows), dtype=bool)
+        if self._most_bytes is None:
+            return _Part(first, rows, stored, exact)
+        references = read_references(rows.column(self._decoder.column))
+        for number, path in enumerate(references.paths):
+            positions = np.flatnonzero(references.pack == number)
+            try:
+                pack = self._decoder.opener.open(path)
+                stored[positions] = _stored_bytes(pack, references.row[positions])
+                exact[positions] = PackKind(pack, self._decoder.as_).stored_as_is
+            except (PackError, OSError):  # which decoding them says as well
+                continue
+        return _Part(first, rows, stored, exact)
+
+
+def _stored_bytes(pack: _native.Pack, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Of each record; 0 for one that the pack does not have."""
+    try:
+        return pack.locate(rows)[1].astype(np.int64)
+    except PackError:
+        if len(rows) == 1:
+            return np.zeros(1, dtype=np.int64)
+    half = len(rows) // 2
+    return np.concatenate([_stored_bytes(pack, rows[:half]), _stored_bytes(pack, rows[half:])])
+
+
+def _in_turn(batches: _Batches, parts: Iterator[_Part]) -> Generator[Decoded, None, None]:
+    for part in parts:
+        rest: _Part | None = part
+        while rest is not None:
+            decoded, rest = batches.decode(rest)
+            yield decoded
+
+
+def _ahead(
+    batches: _Batches, parts: Iterator[_Part], prefetch: int
+) -> Generator[Decoded, None, None]:
+    """The decoded batches, up to ``prefetch`` of them decoded by a thread before they are needed.
+
+    The parts are taken from the result by the calling thread: it may be one of a library that
+    keeps to its thread, and its errors come behind the batches before it.
+    """
+    pool = ThreadPoolExecutor(1, _THREAD_NAME)
+    ahead: deque[Future[tuple[Decoded, _Part | None]]] = deque()
+    ended = False
+
+    def fill() -> None:
+        nonlocal ended
+        while len(ahead) < prefetch and not ended:
+            try:
+                ahead.append(pool.submit(batches.decode, next(parts)))
+            except StopIteration:
+                ended = True
+            except Exception as error:
+                ended = True
+                ahead.append(Future())
+                ahead[-1].set_exception(error)
+
+    try:
+        fill()
+        while ahead:
+            decoded, rest = ahead.popleft().result()
+            if rest is not None:
+                ahead.appendleft(pool.submit(batches.decode, rest))
+            fill()
+            yield decoded
+            del decoded
+    finally:
+        # One that is forgotten may be collected by its own thread, which cannot wait for itself.
+        own = threading.current_thread().name.startswith(_THREAD_NAME)
+        pool.shutdown(wait=not own, cancel_futures=True)

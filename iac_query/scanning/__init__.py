@@ -1,0 +1,1 @@
+"""What scans of packs show, and which rows they give: one plan under every engine."""
