@@ -197,7 +197,7 @@ def test_scans_in_python_have_the_same_columns(con, slide, tmp_path):
         for layout in (False, True):
             query = f"FROM iac_scan('{path}', layout := {layout})"
             expected = con.sql(query).to_arrow_table()
-            found = iac.scan_arrow(path, layout=layout).read_all()
+            found = iac.scan_arrow(path, expected.column_names, layout=layout).read_all()
             assert found.column_names == expected.column_names
             for name in found.column_names:
                 assert found[name].to_pylist() == expected[name].to_pylist(), name
