@@ -1,9 +1,11 @@
 // iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
-// row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels.
+// row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels and
+// for what is no image of a whole slide.
 #include "image.h"
 
 #include <iac/dicom/pixels.h>
 #include <iac/error.h>
+#include <iac/wsi/tiles.h>
 
 #include <vector>
 
@@ -26,7 +28,7 @@ LogicalType image_type() {
 }
 
 void write_images(const Records& records, duckdb_vector out) {
-  const Batch batch = records.read(true);
+  const Batch batch = records.read_images();
   const std::span<const int64_t> rows = records.rows;
   const std::span<const idx_t> slots = records.slots;
   const auto integers = [&](idx_t child) {
@@ -39,7 +41,7 @@ void write_images(const Records& records, duckdb_vector out) {
   for (size_t i = 0; i < batch.count; ++i) {
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
     if (shape.channels == 0) {
-      if (dicom::is_without_pixels(records.pack, batch, i)) {
+      if (wsi::is_slide(records.pack) || dicom::is_without_pixels(records.pack, batch, i)) {
         missing.push_back(slots[i]);
         continue;
       }

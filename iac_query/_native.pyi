@@ -72,6 +72,15 @@ def parse_documents(
     path: bytes,
     rows: npt.NDArray[np.int64],
 ) -> list[tuple[str, str, list[tuple[Any, ...]]] | Exception]: ...
+def add_area_sums(
+    sums: npt.NDArray[np.float64],
+    tiles: list[npt.NDArray[Any]],
+    places: npt.NDArray[np.int64],
+    start: tuple[float, float],
+    scale: tuple[float, float],
+    background: list[float],
+    workers: int,
+) -> None: ...
 
 class Pack:
     def __init__(self, path: bytes) -> None: ...
@@ -121,6 +130,7 @@ class Pack:
         max_batch_bytes: int,
         max_samples: int,
         text: bool = False,
+        images: bool = False,
     ) -> Batch: ...
     def read_one(self, row: int, decode: bool, verify: bool, max_record_bytes: int) -> bytes: ...
     def dicom_patient_ids(self, rows: npt.NDArray[np.int64], verify: bool) -> list[str | None]: ...

@@ -166,7 +166,7 @@ def _table_fields(plan: ScanPlan, first: dict[Shape, str]) -> list[pa.Field]:
     do not go together make a text column that cannot be read.
     """
     groups: dict[str, list[tuple[PackColumn, str]]] = {}
-    for table in ("index", "slide", None):
+    for table in ("index", "slide", None, "place"):
         for shape, path in first.items():
             for column in shape.columns:
                 if column.table == table:

@@ -26,7 +26,8 @@ struct ReadOptions {
   bool verify = true;    // compare with the crc32 of the index, where there is one
   OnError on_error = OnError::raise;
   DecodeLimits limits;
-  bool text = false;  // decoded documents (see documents.h) shrink to their text region
+  bool text = false;    // decoded documents (see documents.h) shrink to their text region
+  bool images = false;  // of whole slides (see wsi/tiles.h) what is no image decodes to nothing
 };
 
 // Immutable and usable by any number of threads at once, in forked children as well. Every Error

@@ -13,13 +13,14 @@ static std::span<const int64_t> span_of(const Rows& rows) {
 
 static Batch read(const Pack& pack, const Rows& rows, bool decode, unsigned workers, bool verify,
                   const std::string& on_error, uint64_t max_record_bytes, uint64_t max_batch_bytes,
-                  uint64_t max_samples, bool text) {
+                  uint64_t max_samples, bool text, bool images) {
   const ReadOptions options{decode,
                             workers,
                             verify,
                             parse_on_error(on_error),
                             {max_record_bytes, max_batch_bytes, max_samples},
-                            text};
+                            text,
+                            images};
   const py::gil_scoped_release release;
   return pack.read(span_of(rows), options);
 }
@@ -185,7 +186,7 @@ void bind_pack(py::module_& module) {
           py::arg("rows"))
       .def("read", &read, py::arg("rows"), py::arg("decode"), py::arg("workers"), py::arg("verify"),
            py::arg("on_error"), py::arg("max_record_bytes"), py::arg("max_batch_bytes"),
-           py::arg("max_samples"), py::arg("text") = false)
+           py::arg("max_samples"), py::arg("text") = false, py::arg("images") = false)
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
       .def("dicom_patient_ids", &dicom_patient_ids, py::arg("rows"), py::arg("verify"))
