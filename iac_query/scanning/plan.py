@@ -138,7 +138,7 @@ def plan_scan(paths: PathLike | Iterable[PathLike], options: ScanOptions) -> Sca
             shape = _shape(reader, options)
             plan.shapes.append(known.setdefault(shape, shape))
             plan.rows.append(len(reader))
-    first = {shape: plan.files[plan.shapes.index(shape)].path for shape in known}
+    first = {shape: plan.files[plan.shapes.index(shape)].name for shape in known}
     fields = _table_fields(plan, first)
     fields.append(pa.field(RECORD, RECORD_TYPE))
     _add_constants(plan, fields)
