@@ -103,9 +103,9 @@ def _has_arrays(type: pa.DataType) -> bool:
 
 
 def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_fixed_size_list(column.type) and not column.type.value_type.num_fields:
-        if column.null_count == 0:
-            return column
+    is_plain = pa.types.is_fixed_size_list(column.type) and column.type.value_type.num_fields == 0
+    if is_plain and column.null_count == 0:
+        return column
     return column.take(pa.array(range(len(column)), pa.int64()))
 
 
@@ -147,8 +147,8 @@ def _conjunct(condition: pl.Expr) -> Conjunct:
     for name in columns:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise PackError(
-                f"column {name!r}: Polars takes this name for a pattern, so packs cannot be filtered "
-                "by it; filter with iac_scan in SQL or with scan_arrow"
+                f"column {name!r}: Polars takes this name for a pattern, so packs cannot be "
+                "filtered by it; filter with iac_scan in SQL or with scan_arrow"
             )
 
     def holds(table: pa.Table) -> npt.NDArray[np.bool_]:
