@@ -65,7 +65,7 @@ class PackOpener:
             if not any(inside):
                 raise _refused(path, "is not among the packs that were allowed")
         if not is_url(path):
-            return _open_local(os.fsencode(path))
+            return _open_local(os.fsencode(os.path.abspath(path)))
         if self._storage is None:
             raise _refused(path, "is not a local file, pass storage= to open it")
         protocols = self._storage.protocol

@@ -363,7 +363,11 @@ def _described(error: BaseException) -> tuple[str, int, str]:
     if isinstance(error, ValueError):
         return "system", errno.EINVAL, f"{name}, is the URL right?"
     if isinstance(error, TypeError):
-        return "system", errno.EINVAL, "TypeError, are the storage_options those of the file system?"
+        return (
+            "system",
+            errno.EINVAL,
+            "TypeError, are the storage_options right?",
+        )
     code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
     reason = os.strerror(code) if code != errno.EIO else name
     return "system", code, reason

@@ -209,3 +209,15 @@ def test_a_path_with_a_nul_does_not_open_the_file_before_it(packs):
     path = next(iter(packs))
     with pytest.raises((iac.PackError, OSError)):
         iac.decode(table_of(references([f"{path}\0.txt"], [0])))
+
+
+@pytest.mark.parametrize("row", [-1, -(2**63), 10])
+def test_rows_that_are_none_name_row_and_absolute_path(pack, monkeypatch, row):
+    monkeypatch.chdir(pack.parent)
+    table = table_of(references([pack.name], [row]))
+    with pytest.raises(iac.PackIndexError, match="out of range") as error:
+        iac.decode(table)
+    assert str(error.value).startswith(f"{pack}: row {row}: ")
+    assert (error.value.pack, error.value.row) == (str(pack), row)
+    decoded = iac.decode(table, on_error="null")
+    assert decoded["payload_error"].to_pylist() == [str(error.value)]

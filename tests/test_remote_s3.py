@@ -94,3 +94,13 @@ def test_eight_threads_read_from_s3(stored, options):
     for thread in threads:
         thread.join()
     assert results == [expected] * 8
+
+
+def test_no_credentials(stored, options, monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(PermissionError, match="give the credentials as storage_options"):
+        iac.PackReader(stored[0], {"endpoint_url": options["endpoint_url"]})

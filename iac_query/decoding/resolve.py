@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .. import _native
 from .._opening import PackOpener
 from .._options import OnError
-from ..errors import PackError, RecordFailure, StaleReferenceError, row_error
+from ..errors import PackError, PackIndexError, RecordFailure, StaleReferenceError, row_error
 from .references import NO_STAMP, References
 
 
@@ -58,8 +58,17 @@ class Resolver:
 
     def _fresh(self, pack: _native.Pack, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The positions whose stamp, where they have one, is the pack's."""
+        below = self.references.row[positions] < 0
+        for position in positions[below].tolist():
+            row_number = int(self.references.row[position])
+            reason = (
+                f"payload row out of range: {row_number}, the pack has {pack.num_records} records"
+            )
+            error = row_error(PackIndexError, pack.path, row_number, reason)
+            self.fail(np.array([position]), pack.path, error)
+        positions = positions[~below]
         stamp, row = self.references.stamp[positions], self.references.row[positions]
-        stamped = (stamp != NO_STAMP) & (row >= 0) & (row < pack.num_records)
+        stamped = (stamp != NO_STAMP) & (row < pack.num_records)
         stale = np.zeros(len(positions), dtype=bool)
         stale[stamped] = pack.stamps(row[stamped]) != stamp[stamped]
         for position in positions[stale].tolist():

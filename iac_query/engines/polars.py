@@ -29,7 +29,7 @@ from ..decoding.decode import decode
 from ..decoding.documents import DOC_PAIRS, DOCS, DocumentSchema, read_docs
 from ..decoding.kinds import Kind
 from ..decoding.references import read_references
-from ..errors import CodecError, row_error
+from ..errors import CodecError, PackError, row_error
 from ..images import IMAGE_TYPE
 from ..scanning.plan import ScanPlan, empty
 from ..scanning.run import BATCH_ROWS, Conjunct, scan
@@ -90,7 +90,23 @@ def _frame_schema(schema: pa.Schema) -> pl.Schema:
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:
+    for position, field in enumerate(table.schema):
+        if _has_arrays(field.type):
+            # Polars cannot read them where they have NULLs and begin behind their buffers' start.
+            table = table.set_column(position, field, _copied(table.column(position)))
     return pl.DataFrame(pl.from_arrow(table, rechunk=False))
+
+
+def _has_arrays(type: pa.DataType) -> bool:
+    children = [type.field(i).type for i in range(type.num_fields)]
+    return pa.types.is_fixed_size_list(type) or any(map(_has_arrays, children))
+
+
+def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    is_plain = pa.types.is_fixed_size_list(column.type) and column.type.value_type.num_fields == 0
+    if is_plain and column.null_count == 0:
+        return column
+    return column.take(pa.array(range(len(column)), pa.int64()))
 
 
 class _Source:
@@ -127,6 +143,14 @@ def _split(predicate: pl.Expr) -> Iterator[pl.Expr]:
 
 
 def _conjunct(condition: pl.Expr) -> Conjunct:
+    columns = frozenset(condition.meta.root_names())
+    for name in columns:
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise PackError(
+                f"column {name!r}: Polars takes this name for a pattern, so packs cannot be "
+                "filtered by it; filter with iac_scan in SQL or with scan_arrow"
+            )
+
     def holds(table: pa.Table) -> npt.NDArray[np.bool_]:
         if not table.column_names:
             values = pl.select(condition).to_series()
@@ -134,7 +158,7 @@ def _conjunct(condition: pl.Expr) -> Conjunct:
             values = _frame(table).select(condition).to_series()
         return values.fill_null(False).to_numpy()
 
-    return Conjunct(frozenset(condition.meta.root_names()), holds)
+    return Conjunct(columns, holds)
 
 
 def _dtype(type: pa.DataType) -> pl.DataType:

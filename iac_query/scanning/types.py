@@ -171,11 +171,50 @@ def _as_text(array: pa.ChunkedArray) -> pa.ChunkedArray:
     if types.is_timestamp(array.type):
         text = pc.replace_substring_regex(text, r"(\.\d*?)0+$", r"\1")
         text = pc.replace_substring_regex(text, r"\.$", "")
+    if _is_moment(array.type):
+        text = _with_years(array, text)
     return text
 
 
 def _float_text(value: np.floating) -> str:
-    return repr(value.item()) if isinstance(value, np.float64) else str(value)
+    """The fewest digits that tell the number from others of its type, below 1e16 written out."""
+    if np.isnan(value):
+        return "-nan" if np.signbit(value) else "nan"
+    if np.isinf(value):
+        return str(value)
+    scientific = np.format_float_scientific(value, trim="-")
+    if -4 <= int(scientific.partition("e")[2]) < 16:
+        return np.format_float_positional(value, trim="0")
+    return scientific
+
+
+#: Beyond four digits Arrow writes years otherwise than SQL, or not at all.
+_LATE_YEAR = 10_000
+
+
+def _with_years(array: pa.ChunkedArray, text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts of moments, those before year 1 with SQL's years before Christ."""
+    moments = array.combine_chunks()
+    unit = "D" if types.is_date(array.type) else array.type.unit
+    numbers = moments.cast(pa.int32() if unit == "D" else pa.int64())
+    values = numbers.fill_null(0).to_numpy(zero_copy_only=False).astype(f"datetime64[{unit}]")
+    years = values.astype("datetime64[Y]").astype(np.int64) + 1970
+    unusual = np.flatnonzero((years < 1) | (years >= _LATE_YEAR))
+    if len(unusual) == 0:
+        return text
+    texts = text.to_pylist()
+    for at in unusual.tolist():
+        written = str(values[at]).replace("T", " ")
+        rest = written[written.index("-", 1) :]
+        if "." in rest:
+            rest = rest.rstrip("0").rstrip(".")
+        year = int(years[at])
+        if year > 0:
+            texts[at] = f"{year:04}{rest}"
+        else:
+            date, space, time = rest.partition(" ")
+            texts[at] = f"{1 - year:04}{date} (BC){space}{time}"
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
 
 
 def _nulls(array: pa.ChunkedArray) -> np.ndarray:
