@@ -93,7 +93,11 @@ ITEM = {"vr": "SQ", "Value": [{"00080060": MODALITY}]}
         ({**EMPTY, "errors": [{"path": ["00080060"]}]}, "an errors entry has no raw_base64"),
         (
             {**EMPTY, "errors": [{"path": ["00080060"], "stored_vr": "DS", "value": 7}]},
-            "an errors entry has no value",
+            "an errors entry has no raw_base64",
+        ),
+        (
+            {**EMPTY, "errors": [{"path": ["00080060"], "stored_vr": "DS", "raw_base64": "?"}]},
+            "the raw_base64 of an errors entry is not base64",
         ),
         (
             {**EMPTY, "errors": [{"path": ["x"], "raw_base64": ""}]},
