@@ -38,10 +38,17 @@ class Headers:
         stored = self._stored("dicom_delta", first, verify)
         if stored is None:
             raise self._error(PackError, row, "has no column 'dicom_delta'")
-        template = self.template(self._rows.at("series_idx", row), verify)
+        series = self._rows.at("series_idx", row)
+        try:
+            template = self.template(series, verify)
+        except PackError:
+            raise
+        except (OverflowError, TypeError, ValueError) as error:
+            reason = f"the template of its series {series} cannot be read: {error}"
+            raise self._error(PackError, row, reason) from error
         try:
             model = merged(template, _json_of(stored))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise self._error(PackError, row, f"its header is damaged: {error}") from error
         self._last = (first, verify), model
         return model
@@ -105,7 +112,7 @@ class Headers:
             raise ChecksumError(f"{path}: series {series}: its template differs from its crc32")
         try:
             return _json_of(stored)
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise PackError(f"{path}: series {series}: its template is damaged") from error
 
     def _error(self, kind: type[PackError], row: int, reason: str) -> PackError:
