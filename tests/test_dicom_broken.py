@@ -9,6 +9,7 @@ import iac_query.adapters.dicom.spool as spool_module
 import numpy as np
 import pydicom
 import pytest
+from dicom_packs import replaced, rewritten, with_delta
 from dicoms import BUNDLED, build, encapsulated, file_of, pack_of, pixels_of, read, slice_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -285,3 +286,35 @@ def test_integers_as_text_that_are_another_number(tmp_path, text):
         assert pack.header["errors"] == [{"code": "invalid_numeric_value", "count": 1}]
         again = pydicom.dcmread(io.BytesIO(pack.read_dicom(0)))
         assert again.get_item("SeriesNumber").value.strip() == text.encode()
+
+
+@pytest.mark.parametrize("name", ["template_offset", "template_length"])
+def test_a_template_outside_of_the_data(tmp_path, name):
+    pack_of(tmp_path / "x.iac", slice_of(0), slice_of(1)).close()
+    rewritten(tmp_path / "x.iac", tmp_path / "y.iac", series=replaced(name, 0, 1 << 30))
+    with dicom.DicomPatientReader(tmp_path / "y.iac") as pack:
+        for read_one in (pack.read_tags, pack.read_dataset, pack.read_dicom):
+            with pytest.raises(iac.PackError, match=r"y\.iac: row 1: series 0: its template"):
+                read_one(1)
+
+
+@pytest.mark.parametrize("version", [1.0, True])
+def test_versions_are_integers(tmp_path, version):
+    pack_of(tmp_path / "x.iac", slice_of(0)).close()
+    header = {"dicom_schema_version": version}
+    rewritten(tmp_path / "x.iac", tmp_path / "y.iac", header=header)
+    with pytest.raises(iac.PackError, match=r"y\.iac: dicom_schema_version is"):
+        dicom.DicomPatientReader(tmp_path / "y.iac")
+
+
+def test_headers_nested_without_end(tmp_path):
+    pack_of(tmp_path / "x.iac", slice_of(0)).close()
+    for depth in (400, 100_000):
+        item = '{"00400275":{"vr":"SQ","Value":['
+        deep = item * depth + "]}}" * depth
+        delta = f'{{"dataset":{deep},"file_meta":{{}},"preamble":null}}'.encode()
+        path = tmp_path / f"{depth}.iac"
+        rewritten(tmp_path / "x.iac", path, index=with_delta(0, delta))
+        with dicom.DicomPatientReader(path) as pack:
+            with pytest.raises(iac.PackError, match="row 0: its"):
+                pack.read_tags(0)

@@ -245,6 +245,11 @@ WRONG_FILES = [
         "row 0: episode_index is not an integer",
     ),
     ("x.jsonl", b'[{"patient_id": "p"}]\n', "cannot be read as JSON Lines"),
+    (
+        "x.csv",
+        b"patient_id,doc_id,text,episode_index\np,a,x,1_0\n",
+        "row 0: episode_index is not an integer",
+    ),
     ("x.parquet", b"SECRET no Parquet", "cannot be read as Parquet"),
     ("x.txt", b"", "its name ends in none of .csv"),
     ("x.csv.gz", b"SECRET not compressed", r"x\.csv\.gz: is damaged: .*header check"),
