@@ -19,7 +19,8 @@ from iac_query.adapters.dicom.instance import read_dataset
 from iac_query.adapters.dicom.template import Template, merged
 from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
-from pydicom.pixels import RLELosslessEncoder
+from pydicom.pixels import get_encoder
+from pydicom.uid import RLELossless
 
 import iac_query as iac
 
@@ -223,7 +224,7 @@ def compressed(codec: str, syntax: str, said: int | None, table: bool) -> Datase
     ds = slice_of(0, pixels=frames[0], NumberOfFrames=len(frames))
     ds.PixelData = np.stack(frames).tobytes()
     if codec == "rle":
-        encoded = [RLELosslessEncoder.encode(ds, index=i) for i in range(len(frames))]
+        encoded = [get_encoder(RLELossless).encode(ds, index=i) for i in range(len(frames))]
     else:
         encoded = [iac.Codec.create(codec).encode(frame) for frame in frames]
     encapsulated(ds, syntax, encoded)
