@@ -242,7 +242,7 @@ def _read_csv(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
         if line is not None:
             raise ValueError(
                 f"{path}: cannot be read as CSV: line {line}: its quotes do not pair up around a "
-                'field, write \'"\' inside of one twice'
+                "field, write '\"' inside of one twice"
             )
         with pa.input_stream(path) as file:
             names = pyarrow.csv.open_csv(file, read, parse).schema.names

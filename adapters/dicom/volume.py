@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .functional_groups import (
-    IMAGE_ORIENTATION,
-    IMAGE_POSITION,
     FUNCTIONAL_GROUPS,
     GRID_FRAME_OFFSETS,
+    IMAGE_ORIENTATION,
+    IMAGE_POSITION,
     PIXEL_SPACING,
     SLICE_THICKNESS,
     SPACING_BETWEEN_SLICES,
@@ -200,8 +200,8 @@ def _deviation(
     if not distances[worst] <= most:
         raise ValueError(
             f"row {planes[worst].row} lies {distances[worst]:.4g} mm from where even "
-            f"steps would have it, max_deviation is {most:g}: pass rows= of even steps, or a larger "
-            "max_deviation"
+            f"steps would have it, max_deviation is {most:g}: pass rows= of even steps, or a "
+            "larger max_deviation"
         )
     return float(distances[worst])
 
