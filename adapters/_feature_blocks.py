@@ -174,7 +174,7 @@ def _open_safetensors(path: Path, key: str | None) -> Iterator[Any]:
         tensor = file.get_slice(name)
         dtype = tensor.get_dtype()
         if dtype.startswith(("F8", "F4", "F6", "C")):  # which NumPy lacks, or are no numbers here
-            raise TypeError(f"{path}: features of {dtype} cannot be stored, expected numbers")
+            raise TypeError(f"features of {dtype} cannot be stored, expected numbers")
         if dtype == "BF16":
             with open(path, "rb") as raw:
                 yield _BFloat16(raw, name, tuple(tensor.get_shape()))

@@ -228,4 +228,4 @@ def test_a_safetensors_file_of_8_bit_floats(tmp_path):
     head = json.dumps({"f": {"dtype": "F8_E4M3", "shape": [4, 3], "data_offsets": [0, 12]}})
     path = tmp_path / "x.safetensors"
     path.write_bytes(struct.pack("<Q", len(head)) + head.encode() + bytes(12))
-    refused(tmp_path, path, r"x\.safetensors: features of F8_E4M3 cannot be stored", TypeError)
+    refused(tmp_path, path, r"x\.safetensors: .*features of F8_E4M3 cannot be stored")
