@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -23,6 +24,10 @@ from ._documents import DESCRIPTIONS
 _BLOCK_ROWS = 1024
 #: Bytes of a text file parsed at a time; a row is never longer.
 _BLOCK_BYTES = 64 << 20
+
+#: Bytes searched for quotes at a time.
+_QUOTES_BYTES = 1 << 20
+_AROUND_QUOTES = np.frombuffer(b',\r\n"', np.uint8)
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,17 @@ def rows_of_file(path: PathLike, texts: Iterable[str]) -> Rows:
     }
     if ending not in readers:
         raise ValueError(f"{path}: its name ends in none of {', '.join(readers)}")
-    return Rows(path, required, lambda: readers[ending](path, required))
+    return Rows(path, required, lambda: _of_file(path, readers[ending](path, required)))
+
+
+def _of_file(path: str, blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same blocks. Raises ValueError naming the file where it is damaged."""
+    try:
+        yield from blocks
+    except OSError as error:
+        if error.errno is not None:  # of the system, which names it
+            raise
+        raise ValueError(f"{path}: is damaged: {error}") from error
 
 
 def patients_of_rows(
@@ -200,6 +215,8 @@ def _set_episode(fields: dict[str, Any], problem: str) -> None:
     if value == "" or value != value:
         return
     try:
+        if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
+            raise ValueError
         number = int(value)
     except (ValueError, OverflowError):
         number = None
@@ -220,8 +237,13 @@ def _read_csv(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note)
     try:
         with pa.input_stream(path) as file:
-            if _odd_quotes(file):  # a file that was cut, which would be read to its end
-                raise ValueError(f"{path}: cannot be read as CSV: its quotes do not pair up")
+            # It would take what follows, of other rows too, into its field.
+            line = _line_of_stray_quote(file)
+        if line is not None:
+            raise ValueError(
+                f"{path}: cannot be read as CSV: line {line}: its quotes do not pair up around a "
+                "field, write '\"' inside of one twice"
+            )
         with pa.input_stream(path) as file:
             names = pyarrow.csv.open_csv(file, read, parse).schema.names
         columns = _columns(path, names, required)
@@ -238,11 +260,26 @@ def _read_csv(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
         raise ValueError(f"{path}: cannot be read as CSV: {reason}") from None
 
 
-def _odd_quotes(file: pa.NativeFile) -> bool:
-    quotes = 0
-    while chunk := file.read(1 << 20):
-        quotes += chunk.count(b'"')
-    return quotes % 2 == 1
+def _line_of_stray_quote(file: pa.NativeFile) -> int | None:
+    """The line, from 1, of the first quote that is not at the start or the end of a field, nor one
+    of two inside a quoted one (RFC 4180 2.5 to 2.7); of the last line where one does not end.
+    """
+    line, quoted, before = 1, 0, b"\n"
+    block = file.read(_QUOTES_BYTES).removeprefix(b"\xef\xbb\xbf")
+    while block:
+        behind = file.read(_QUOTES_BYTES)
+        text = np.frombuffer(before + block + (behind[:1] or b"\n"), np.uint8)
+        at = np.flatnonzero(text[1:-1] == ord('"')) + 1
+        # Inside a quoted field two quotes end it and start it again: they alternate all the same.
+        neighbours = at + 1
+        neighbours[quoted::2] -= 2
+        stray = at[~np.isin(text[neighbours], _AROUND_QUOTES)]
+        if len(stray):
+            return line + int((text[1 : stray[0]] == ord("\n")).sum())
+        quoted = (quoted + len(at)) % 2
+        line += block.count(b"\n")
+        before, block = block[-1:], behind
+    return line if quoted else None
 
 
 def _read_json(path: str, required: Sequence[str]) -> Iterator[pa.Table]:

@@ -95,14 +95,19 @@ def _stacked(first: npt.NDArray[Any], vectors: Iterator[Any]) -> Iterator[npt.ND
 
 
 def _vector(item: Any, number: int) -> npt.NDArray[Any]:
-    vector = _block(np.asarray(item))
+    vector = _block(item)
     if vector.ndim != 1:
         raise ValueError(f"feature {number}: has {vector.ndim} dimensions, expected 1")
     return vector
 
 
 def _block(values: Any) -> npt.NDArray[Any]:
-    """Values in native byte order, bfloat16 of ml_dtypes as float32."""
+    """Values in native byte order, bfloat16 of ml_dtypes as float32.
+
+    Raises TypeError for what are no numbers, ValueError for masked ones.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError("features are masked, fill what is masked or leave it out")
     array = np.asarray(values)
     if array.dtype.name == "bfloat16":
         return array.astype(np.float32)
@@ -167,7 +172,10 @@ def _open_safetensors(path: Path, key: str | None) -> Iterator[Any]:
     with safe_open(path, framework="np") as file:
         name = _chosen(key, list(file.keys()))
         tensor = file.get_slice(name)
-        if tensor.get_dtype() == "BF16":
+        dtype = tensor.get_dtype()
+        if dtype.startswith(("F8", "F4", "F6", "C")):  # which NumPy lacks, or are no numbers here
+            raise TypeError(f"features of {dtype} cannot be stored, expected numbers")
+        if dtype == "BF16":
             with open(path, "rb") as raw:
                 yield _BFloat16(raw, name, tuple(tensor.get_shape()))
         else:

@@ -7,8 +7,10 @@ import weakref
 
 import iac_query.adapters.dicom.spool as spool_module
 import numpy as np
+import pydicom
 import pytest
-from dicoms import BUNDLED, build, encapsulated, file_of, pack_of, pixels_of, slice_of
+from dicom_packs import replaced, rewritten, with_delta
+from dicoms import BUNDLED, build, encapsulated, file_of, pack_of, pixels_of, read, slice_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from iac_query.adapters import dicom
@@ -16,6 +18,9 @@ from iac_query.adapters.dicom import exact
 from iac_query.adapters.dicom.instance import read_dataset
 from iac_query.adapters.dicom.template import Template, merged
 from pydicom.dataset import Dataset
+from pydicom.encaps import encapsulate
+from pydicom.pixels import get_encoder
+from pydicom.uid import RLELossless
 
 import iac_query as iac
 
@@ -201,3 +206,116 @@ def test_headers_that_were_tampered_with(tmp_path):
     for wrong in (b"", b"\xff\xff\xff\xff", header[:10], b"\xff" * 40):
         with pytest.raises(ValueError, match="damaged"):
             exact.restore(wrong, [b"x"])
+
+
+def in_frames(count: int, said: int | None, shape=(12, 16), dtype="int16", **elements) -> Dataset:
+    """So many frames of which the header says another number."""
+    frames = np.stack([pixels_of(number, shape, dtype) for number in range(count)])
+    ds = slice_of(0, pixels=frames[0], **elements)
+    ds.PixelData = frames.tobytes() + b"\0" * (frames.nbytes % 2)
+    if said is not None:
+        ds.NumberOfFrames = said
+    return ds
+
+
+def compressed(codec: str, syntax: str, said: int | None, table: bool) -> Dataset:
+    """Four compressed frames, with offset table or without."""
+    frames = [pixels_of(number, (12, 16), "uint16") for number in range(4)]
+    ds = slice_of(0, pixels=frames[0], NumberOfFrames=len(frames))
+    ds.PixelData = np.stack(frames).tobytes()
+    if codec == "rle":
+        encoded = [get_encoder(RLELossless).encode(ds, index=i) for i in range(len(frames))]
+    else:
+        encoded = [iac.Codec.create(codec).encode(frame) for frame in frames]
+    encapsulated(ds, syntax, encoded)
+    ds.PixelData = encapsulate(encoded, has_bot=table)
+    del ds.NumberOfFrames
+    if said is not None:
+        ds.NumberOfFrames = said
+    return ds
+
+
+@pytest.mark.parametrize("storage", ["jxl", "original"])
+@pytest.mark.parametrize("said", [None, 2, 3])
+def test_more_frames_than_the_header_says_are_not_dropped(tmp_path, said, storage):
+    files = [in_frames(4, said)]
+    for table in (False, True):
+        files.append(compressed("rle", "1.2.840.10008.1.2.5", said, table))
+        files.append(compressed("jpegls", "1.2.840.10008.1.2.4.80", said, table))
+    for file in files:
+        result = build(tmp_path / "x.iac", file, slice_of(1), storage=storage)
+        assert (result.instances, len(result.failures)) == (1, 1)
+        assert f"Number of Frames says {said or 1}" in str(result.failures[0].error)
+        with pytest.raises(ValueError, match="Number of Frames says"):
+            build(tmp_path / "x.iac", file, slice_of(1), storage=storage, strict=True)
+
+
+@pytest.mark.parametrize("storage", ["jxl", "original"])
+def test_frames_that_are_all_there(tmp_path, storage):
+    odd = in_frames(3, 3, (3, 5), "uint8")  # 45 bytes and one of padding
+    assert len(odd.PixelData) == 46
+    fragments = compressed("jpegls", "1.2.840.10008.1.2.4.80", None, False)
+    whole = iac.Codec.create("jpegls").encode(pixels_of(0, (12, 16), "uint16"))
+    fragments.PixelData = encapsulate([whole], fragments_per_frame=3, has_bot=False)
+    for file, count in (
+        (odd, 3),
+        (fragments, 1),
+        (compressed("rle", "1.2.840.10008.1.2.5", 4, False), 4),
+        (compressed("jpegls", "1.2.840.10008.1.2.4.80", 4, True), 4),
+    ):
+        with pack_of(tmp_path / "x.iac", file, storage=storage) as pack:
+            assert len(pack.read_pixel_arrays(range(len(pack)))) == count
+
+
+@pytest.mark.parametrize("storage", ["jxl", "original"])
+def test_frames_of_subsampled_colours(tmp_path, storage):
+    ds = slice_of(0, pixels=pixels_of(0, (4, 6, 3), "uint8"), NumberOfFrames=3)
+    ds.PhotometricInterpretation = "YBR_FULL_422"
+    ds.PixelData = bytes(range(144))
+    with pack_of(tmp_path / "x.iac", ds, storage=storage) as pack:
+        assert np.array_equal(pack.read_tensor(range(3)), read(file_of(ds)).pixel_array)
+
+
+@pytest.mark.parametrize("text", ["1.5", "99999999999999999999", "1_0", "1e-3"])
+def test_integers_as_text_that_are_another_number(tmp_path, text):
+    size = len(text) + len(text) % 2
+    file = file_of(slice_of(0, SeriesNumber="7" * size))
+    bad = file.replace(b"7" * size, text.ljust(size).encode())
+    assert bad != file
+    with pack_of(tmp_path / "x.iac", bad) as pack:
+        assert "00200011" not in pack.read_tags(0)
+        assert pack.header["errors"] == [{"code": "invalid_numeric_value", "count": 1}]
+        again = pydicom.dcmread(io.BytesIO(pack.read_dicom(0)))
+        assert again.get_item("SeriesNumber").value.strip() == text.encode()
+
+
+@pytest.mark.parametrize("name", ["template_offset", "template_length"])
+def test_a_template_outside_of_the_data(tmp_path, name):
+    pack_of(tmp_path / "x.iac", slice_of(0), slice_of(1)).close()
+    rewritten(tmp_path / "x.iac", tmp_path / "y.iac", series=replaced(name, 0, 1 << 30))
+    with dicom.DicomPatientReader(tmp_path / "y.iac") as pack:
+        for read_one in (pack.read_tags, pack.read_dataset, pack.read_dicom):
+            with pytest.raises(iac.PackError, match=r"y\.iac: row 1: series 0: its template"):
+                read_one(1)
+
+
+@pytest.mark.parametrize("version", [1.0, True])
+def test_versions_are_integers(tmp_path, version):
+    pack_of(tmp_path / "x.iac", slice_of(0)).close()
+    header = {"dicom_schema_version": version}
+    rewritten(tmp_path / "x.iac", tmp_path / "y.iac", header=header)
+    with pytest.raises(iac.PackError, match=r"y\.iac: dicom_schema_version is"):
+        dicom.DicomPatientReader(tmp_path / "y.iac")
+
+
+def test_headers_nested_without_end(tmp_path):
+    pack_of(tmp_path / "x.iac", slice_of(0)).close()
+    for depth in (400, 100_000):
+        item = '{"00400275":{"vr":"SQ","Value":['
+        deep = item * depth + "]}}" * depth
+        delta = f'{{"dataset":{deep},"file_meta":{{}},"preamble":null}}'.encode()
+        path = tmp_path / f"{depth}.iac"
+        rewritten(tmp_path / "x.iac", path, index=with_delta(0, delta))
+        pack = dicom.DicomPatientReader(path)
+        with pytest.raises(iac.PackError, match="row 0: its"):
+            pack.read_tags(0)

@@ -36,7 +36,9 @@ def file_with(added: bytes, number: int = 0) -> bytes:
 
 
 def tags(con, pack, row: int = 0) -> dict:
-    (text,) = con.execute(f"SELECT iac_tags(record) FROM '{pack}' WHERE record.row = {row}").fetchone()
+    (text,) = con.execute(
+        f"SELECT iac_tags(record) FROM '{pack}' WHERE record.row = {row}"
+    ).fetchone()
     return json.loads(text)
 
 
@@ -125,7 +127,9 @@ def test_sequences_as_deep_as_may_be(con, tmp_path):
     path = tmp_path / "x.iac"
     with pack_of(path, nested(MAX_SEQUENCE_DEPTH), slice_of(1)) as pack:
         python = pack.read_tags(0)
-        assert read(pack.read_dicom(0)).ContentSequence == nested(MAX_SEQUENCE_DEPTH).ContentSequence
+        assert (
+            read(pack.read_dicom(0)).ContentSequence == nested(MAX_SEQUENCE_DEPTH).ContentSequence
+        )
     assert tags(con, path)["0040A730"] == python["0040A730"]
     assert con.sql(f"SELECT iac_tag(record, 'Modality') FROM '{path}'").fetchall() == [("CT",)] * 2
     assert len(con.sql(f"SELECT iac_hu(record) FROM '{path}'").fetchall()) == 2

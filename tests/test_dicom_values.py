@@ -1,8 +1,10 @@
 """Stored values as what they stand for."""
 
+import re
+
 import numpy as np
 import pytest
-from dicoms import BUNDLED, pack_of, pixels_of, read, slice_of
+from dicoms import BUNDLED, file_of, pack_of, pixels_of, read, slice_of
 from iac_query.adapters.dicom.values import ValueOptions
 from pydicom.dataset import Dataset
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
@@ -136,3 +138,77 @@ def test_a_header_that_does_not_say_how(tmp_path):
     pack = pack_of(tmp_path / "x.iac", slice_of(1), ds)
     with pytest.raises(ValueError, match=r"x\.iac: row 0: its values cannot be had"):
         pack.read_pixel_array(0, voi_lut=True)
+
+
+def broken(ds: Dataset, good: bytes, bad: bytes) -> bytes:
+    file = file_of(ds)
+    assert file.count(good) == 1
+    assert len(good) == len(bad)
+    return file.replace(good, bad)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "tag", "options"),
+    [
+        ("RescaleSlope", "0028,1053", {"modality_lut": True}),
+        ("RescaleIntercept", "0028,1052", {"window": (1, 2)}),
+        ("WindowCenter", "0028,1050", {"voi_lut": True}),
+        ("WindowWidth", "0028,1051", {"voi_lut": True}),
+    ],
+)
+def test_an_element_that_is_no_number(tmp_path, keyword, tag, options):
+    said = {"WindowCenter": "1", "WindowWidth": "2", keyword: "8.75"}
+    file = broken(slice_of(1, **said), b"8.75", b"8,75")
+    pack = pack_of(tmp_path / "x.iac", slice_of(0, **said), file)
+    message = rf"x\.iac: row 1: its .* {re.escape(f'({tag})')} is not what its VR says"
+    for read_one in (
+        lambda: pack.read_pixel_array(1, **options),
+        lambda: pack.read_pixel_arrays([0, 1], **options),
+        lambda: pack.read_tensor([0, 1], **options),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_one()
+    assert np.array_equal(pack.read_pixel_array(1), pixels_of(1, (12, 16)))
+    if "modality_lut" in options:
+        with pytest.raises(ValueError, match=message):
+            pack.read_volume(0, modality_lut=True)
+    elif "voi_lut" in options:  # which a rescale does without
+        assert pack.read_pixel_array(1, modality_lut=True)[0, 0] == 311 * 2 - 2048 - 1000
+
+
+def in_groups(shared: str | None, own: list[str], top: str = "3") -> Dataset:
+    """Frames with slopes in their functional groups."""
+
+    def group(slope: str) -> Dataset:
+        macro, outer = Dataset(), Dataset()
+        macro.RescaleSlope, macro.RescaleIntercept = slope, "0"
+        outer.PixelValueTransformationSequence = [macro]
+        return outer
+
+    frames = np.stack([pixels_of(number, (12, 16)) for number in range(2)])
+    ds = slice_of(0, pixels=frames[0], NumberOfFrames=2, RescaleSlope=top)
+    ds.PixelData = frames.tobytes()
+    if shared:
+        ds.SharedFunctionalGroupsSequence = [group(shared)]
+    ds.PerFrameFunctionalGroupsSequence = [group(slope) for slope in own]
+    return ds
+
+
+@pytest.mark.parametrize(
+    ("ds", "bad_rows"),
+    [
+        (in_groups(None, ["2", "8.75"]), [1]),
+        (in_groups("8.75", ["2"]), [1]),  # the other frame says so itself
+        (in_groups("8.75", []), [0, 1]),
+        (in_groups(None, ["2", "4"], top="8.75"), []),
+        (in_groups(None, ["2"], top="8.75"), [1]),
+    ],
+)
+def test_functional_groups_that_are_no_numbers(tmp_path, ds, bad_rows):
+    pack = pack_of(tmp_path / "x.iac", broken(ds, b"8.75", b"8,75"))
+    for row in range(2):
+        if row in bad_rows:
+            with pytest.raises(ValueError, match=rf"row {row}: its Rescale Slope \(0028,1053\)"):
+                pack.read_pixel_array(row, modality_lut=True)
+        else:
+            pack.read_pixel_array(row, modality_lut=True)

@@ -182,3 +182,50 @@ def test_series_by_number_and_uid(tmp_path):
     for unknown in (2, -1, "1.2.3"):
         with pytest.raises(KeyError, match=r"x\.iac"):
             pack.read_volume(unknown)
+
+
+def positioned(*positions, **elements):
+    return [
+        slice_of(number, ImagePositionPatient=list(position), **elements)
+        for number, position in enumerate(positions)
+    ]
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [
+        [(0, 0, z) for z in (0, 5, 10, 15, 20, 21, 22, 25, 30, 35)],
+        [(0 if z != 3 else 50, 0, z) for z in range(6)],
+        [(10 * (z % 2), 0, z) for z in range(6)],
+        [(0, 0, z) for z in (0, 1, 2, 3, 5.8, 6.8)],
+        [(0, 0, 0), (40, 0, 0), (0, 0, 1), (0, 0, 2)],
+    ],
+    ids=["uneven", "one moved", "zigzag", "gap of no whole number", "side by side"],
+)
+def test_positions_that_no_affine_fits(tmp_path, positions):
+    pack = pack_of(tmp_path / "x.iac", *positioned(*positions))
+    with pytest.raises(ValueError, match=r"row \d lies .* mm from where even steps") as error:
+        pack.read_volume(0, max_deviation=0.1)
+    volume = pack.read_volume(0, max_deviation=float("inf"))
+    assert f"{volume.deviation:.4g} mm" in str(error.value)
+    assert volume.deviation > 0.1
+    if not volume.gaps and not volume.duplicates:
+        found = [(volume.affine @ [k, 0, 0, 1])[:3] for k in range(len(volume.rows))]
+        true = np.array([positions[row] for row in volume.rows])
+        assert volume.deviation == pytest.approx(np.linalg.norm(true - found, axis=1).max())
+    assert pack.read_volume(0, max_deviation=volume.deviation).deviation == volume.deviation
+
+
+def test_rounded_positions_are_even_steps(tmp_path):
+    slices = positioned(*((0, 0, round(z * 2 / 3, 1)) for z in range(61)))
+    volume = volume_of(tmp_path, slices)
+    assert volume.spacing[0] == pytest.approx(2 / 3, rel=1e-6)
+    assert volume.deviation < 0.06
+
+
+def test_one_frame_of_reference_at_a_time(tmp_path):
+    slices = [slice_of(number, FrameOfReferenceUID=f"1.2.{number // 2}") for number in range(4)]
+    pack = pack_of(tmp_path / "x.iac", *slices)
+    with pytest.raises(ValueError, match="rows 0 and 2 are of different frames of reference"):
+        pack.read_volume(0)
+    assert pack.read_volume(rows=[0, 1]).deviation == 0

@@ -1,5 +1,6 @@
 """Packs of documents from tables, a row a document: frames of any kind and files."""
 
+import csv
 import gzip
 import json
 import os
@@ -244,9 +245,14 @@ WRONG_FILES = [
         "row 0: episode_index is not an integer",
     ),
     ("x.jsonl", b'[{"patient_id": "p"}]\n', "cannot be read as JSON Lines"),
+    (
+        "x.csv",
+        b"patient_id,doc_id,text,episode_index\np,a,x,1_0\n",
+        "row 0: episode_index is not an integer",
+    ),
     ("x.parquet", b"SECRET no Parquet", "cannot be read as Parquet"),
     ("x.txt", b"", "its name ends in none of .csv"),
-    ("x.csv.gz", b"SECRET not compressed", "header check"),
+    ("x.csv.gz", b"SECRET not compressed", r"x\.csv\.gz: is damaged: .*header check"),
 ]
 
 
@@ -270,3 +276,36 @@ def test_a_row_may_not_be_longer_than_a_block(tmp_path, monkeypatch):
 def test_a_missing_file(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=name):
         PAIR.build_from_file(tmp_path / "x.iac", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        (b'p,a,5" tall\nq,b,6" SECRET\n', 2),
+        (b'p,a,x\nq,b,"c" SECRET\n', 3),
+        (b'p,a,"abc\nq,b,"SECRET"x"\n', 3),
+        (b'p,a, "SECRET, b"\n', 2),
+        (b'p,a,"x \\" b"\nq,b,"c"\n', 2),
+        (b'p,a,"x"""\n\nq,b,"c\n', 5),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 3, 1 << 20])
+def test_stray_quotes_merge_no_rows(tmp_path, monkeypatch, rows, line, block):
+    monkeypatch.setattr(document_tables, "_QUOTES_BYTES", block)
+    (tmp_path / "x.csv").write_bytes(HEAD + rows)
+    with pytest.raises(ValueError, match=rf"x\.csv: .* line {line}: its quotes") as caught:
+        TEXT.build_from_file(tmp_path / "x.iac", tmp_path / "x.csv")
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("block", [4, 7, 1 << 20])
+def test_quotes_where_they_belong(tmp_path, monkeypatch, block):
+    monkeypatch.setattr(document_tables, "_QUOTES_BYTES", block)
+    texts = ["", '"', 'a ""q"" b', 'x,"\r\n",y', '"\n"', "plain"]
+    with (tmp_path / "x.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+        writer.writerow(["patient_id", "doc_id", "text"])
+        writer.writerows(["p", f"d{i}", text] for i, text in enumerate(texts))
+    TEXT.build_from_file(tmp_path / "x.iac", tmp_path / "x.csv")
+    (patient,) = built(TEXT, tmp_path / "x.iac")
+    assert [doc["text"] for doc in patient["docs"]] == texts

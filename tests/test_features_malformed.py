@@ -1,5 +1,7 @@
 """Bad input of features is an error that names tile or file, and leaves nothing."""
 
+import json
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -213,3 +215,17 @@ except ImportError as error:
     )
     extra = "adapters" if module == "PIL" else "features"
     assert f"pip install iac-query[{extra}]" in run.stdout
+
+
+def test_masked_features(tmp_path):
+    masked = np.ma.masked_array(matrix_of("float32"), mask=False)
+    masked[COUNT - 1, 2] = np.ma.masked
+    refused(tmp_path, masked, "features are masked")
+    refused(tmp_path, list(masked), "features are masked")
+
+
+def test_a_safetensors_file_of_8_bit_floats(tmp_path):
+    head = json.dumps({"f": {"dtype": "F8_E4M3", "shape": [4, 3], "data_offsets": [0, 12]}})
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(struct.pack("<Q", len(head)) + head.encode() + bytes(12))
+    refused(tmp_path, path, r"x\.safetensors: .*features of F8_E4M3 cannot be stored")

@@ -14,14 +14,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from pydicom.dataset import Dataset
-from pydicom.encaps import encapsulate, generate_frames
+from pydicom.encaps import (
+    encapsulate,
+    generate_fragments,
+    generate_frames,
+    parse_basic_offsets,
+)
 from pydicom.pixels import get_decoder
 from pydicom.pixels.decoders.base import Decoder
 from pydicom.tag import BaseTag
-from pydicom.uid import UID, ExplicitVRBigEndian
+from pydicom.uid import UID, ExplicitVRBigEndian, RLELossless
 
 from . import plugin, schema
 from .model import PIXEL_ELEMENTS
+
+#: How frames begin as JPEG and JPEG-LS, JPEG 2000, and JPEG XL, the last two also in containers.
+_STARTS = (
+    b"\xff\xd8\xff",
+    b"\xff\x4f\xff\x51",
+    b"\0\0\0\x0cjP  ",
+    b"\xff\x0a",
+    b"\0\0\0\x0cJXL ",
+)
 
 _KEYWORDS = {PIXEL_ELEMENTS[1]: "FloatPixelData", PIXEL_ELEMENTS[2]: "DoubleFloatPixelData"}
 
@@ -96,6 +110,13 @@ class ImagePixel:
         samples = () if self.samples_per_pixel == 1 else (self.samples_per_pixel,)
         return (self.rows, self.columns, *samples)
 
+    def frame_bits(self) -> int:
+        """How many bits a native frame takes."""
+        samples = self.rows * self.columns * self.samples_per_pixel
+        if self.photometric_interpretation == "YBR_FULL_422":
+            samples = samples // 3 * 2  # PS3.3 C.7.6.3.1.2
+        return samples * self.bits_allocated
+
     def options(self) -> dict[str, Any]:
         """What pydicom's decoders want to know of bytes without a dataset."""
         floats = self.pixel_keyword != "PixelData"
@@ -138,10 +159,7 @@ def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
         if len(frames) != count:
             raise ValueError(f"holds {len(frames)} frames, Number of Frames says {count}")
         return frames
-    samples = pixel.rows * pixel.columns * pixel.samples_per_pixel
-    if pixel.photometric_interpretation == "YBR_FULL_422":
-        samples = samples // 3 * 2  # PS3.3 C.7.6.3.1.2
-    bits = samples * pixel.bits_allocated
+    bits = pixel.frame_bits()
     # Bits are packed without regard to frames, and bytes may be swapped in pairs: PS3.5 8.1.1, 7.3.
     swapped = pixel.transfer_syntax == ExplicitVRBigEndian and pixel.bits_allocated == 8
     if swapped or (bits % 8 and count > 1):
@@ -159,19 +177,48 @@ def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]
     YBR_FULL_422 as RGB. Raises what pydicom raises for pixels that cannot be decoded.
     """
     count = number_of_frames(ds)
+    _require_no_more(ds, pixel, count)
     decoder = _decoder(pixel.transfer_syntax)
-    if pixel.bits_allocated == 1 and not pixel.transfer_syntax.is_encapsulated:
-        # Frame by frame pydicom fails where frames share bytes.
+    subsampled = pixel.photometric_interpretation == "YBR_FULL_422"
+    if not pixel.transfer_syntax.is_encapsulated and (pixel.bits_allocated == 1 or subsampled):
+        # Frame by frame pydicom fails where frames share bytes or colours.
         together = decoder.as_array(ds)[0].reshape(count, *pixel.shape())
         yield from (_checked(array, pixel) for array in together)
         return
     found = 0
     for array, _ in decoder.iter_array(ds):
         if found == count:
-            break
+            raise ValueError(f"holds more than the {count} frames that Number of Frames says")
         found += 1
         yield _checked(array, pixel)
     if found < count:
+        raise ValueError(f"holds {found} frames, Number of Frames says {count}")
+
+
+def _require_no_more(ds: Dataset, pixel: ImagePixel, count: int) -> None:
+    """Raises ValueError where the dataset has pixels of more frames than it says.
+
+    Native ones may be followed by the byte that makes their length even (PS3.5 8.1.1). Of
+    encapsulated ones offset tables tell the number (A.4), or the fragments that start a frame:
+    with RLE and extended offsets each one does (A.4.2), else those that begin with a marker.
+    """
+    value = ds[pixel_element(ds)].value
+    if not pixel.transfer_syntax.is_encapsulated:
+        size = (pixel.frame_bits() * count + 7) // 8
+        if len(value) > size + size % 2:
+            raise ValueError(
+                f"holds {len(value)} bytes of pixels, Number of Frames says {count}, which are "
+                f"{size}"
+            )
+        return
+    fragments = [fragment for fragment in generate_fragments(value) if fragment.strip(b"\0")]
+    offsets = parse_basic_offsets(value)
+    fragments = fragments[1:] if offsets else fragments
+    alone = pixel.transfer_syntax == RLELossless or "ExtendedOffsetTable" in ds
+    starts = sum(alone or fragment.startswith(_STARTS) for fragment in fragments)
+    extended = len(ds.get("ExtendedOffsetTable") or b"") // 8
+    found = max(len(offsets), extended, starts)
+    if found > count:
         raise ValueError(f"holds {found} frames, Number of Frames says {count}")
 
 

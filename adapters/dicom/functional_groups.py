@@ -9,7 +9,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_SHARED, _PER_FRAME = "52009229", "52009230"
+_SHARED, _PER_FRAME = FUNCTIONAL_GROUPS = "52009229", "52009230"
 IMAGE_POSITION, IMAGE_ORIENTATION = "00200032", "00200037"
 PIXEL_SPACING = "00280030"
 SPACING_BETWEEN_SLICES, SLICE_THICKNESS = "00180088", "00180050"
@@ -30,6 +30,39 @@ def frame_elements(dataset: Json, frame: int) -> Json:
             for item in items_of({tag: macro}, tag)[:1]:
                 elements.update(item)
     return elements
+
+
+def broken_elements(model: Json, frame: int) -> set[str]:
+    """The tags of elements that would hold for one frame, had they been what their VR says.
+
+    A functional group, or a macro in one, that is broken as a whole is given by its own tag.
+    """
+    dataset, broken = model["dataset"], set()
+    for error in model.get("errors", ()):
+        if error["scope"] != "dataset":
+            continue
+        first, *rest = error["path"]
+        if first not in (_SHARED, _PER_FRAME):
+            tag, over = first, (_SHARED, _PER_FRAME)
+        else:
+            # Group, its item, macro, its item, element.
+            item, macro, inner, tag = (*rest, *[None] * 4)[:4]
+            if item not in (None, 0 if first == _SHARED else frame) or inner not in (None, 0):
+                continue
+            tag = tag or macro or first
+            over = (_PER_FRAME,) if first == _SHARED else ()
+        if not any(tag in item for item in _macro_items(dataset, frame, over)):
+            broken.add(tag)
+    return broken
+
+
+def _macro_items(dataset: Json, frame: int, groups: tuple[str, ...]) -> list[Json]:
+    items = []
+    for tag in groups:
+        number = 0 if tag == _SHARED else frame
+        for group in items_of(dataset, tag)[number : number + 1]:
+            items += [item for macro in group for item in items_of(group, macro)[:1]]
+    return items
 
 
 def items_of(elements: Json, tag: str) -> list[Json]:

@@ -38,10 +38,10 @@ class Headers:
         stored = self._stored("dicom_delta", first, verify)
         if stored is None:
             raise self._error(PackError, row, "has no column 'dicom_delta'")
-        template = self.template(self._rows.at("series_idx", row), verify)
+        template = self.template(self._rows.at("series_idx", row), verify, row)
         try:
             model = merged(template, _json_of(stored))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise self._error(PackError, row, f"its header is damaged: {error}") from error
         self._last = (first, verify), model
         return model
@@ -85,27 +85,37 @@ class Headers:
                 self._columns[name] = None
         return self._columns[name]
 
-    def template(self, series: int, verify: bool) -> Json:
-        """What a series' headers have in common; it stays for the next call."""
+    def template(self, series: int, verify: bool, row: int = -1) -> Json:
+        """What a series' headers have in common; it stays for the next call.
+
+        ``row`` is the one that it is for, where an error can name one.
+        """
         key = series, verify
         if key not in self._templates:
             if len(self._templates) >= _KEPT_TEMPLATES:
                 self._templates.clear()
-            self._templates[key] = self._read_template(series, verify)
+            self._templates[key] = self._read_template(series, verify, row)
         return self._templates[key]
 
-    def _read_template(self, series: int, verify: bool) -> Json:
+    def _read_template(self, series: int, verify: bool, row: int) -> Json:
         table = self._pack.slide_table
         path = self._pack.reader.package_path
         if series >= table.num_rows:
             raise PackError(f"{path}: there is no series {series}")
-        row = table.slice(series, 1).to_pylist()[0]
-        stored = self._pack.reader.read_data_span(row["template_offset"], row["template_length"])
-        if verify and zlib.crc32(stored) != row["template_crc32"]:
+        entry = table.slice(series, 1).to_pylist()[0]
+        offset, length = entry["template_offset"], entry["template_length"]
+        try:
+            stored = self._pack.reader.read_data_span(offset, length)
+        except (OverflowError, TypeError, ValueError) as error:
+            reason = f"series {series}: its template is not inside the data: {error}"
+            if row < 0:
+                raise PackError(f"{path}: {reason}") from error
+            raise self._error(PackError, row, reason) from error
+        if verify and zlib.crc32(stored) != entry["template_crc32"]:
             raise ChecksumError(f"{path}: series {series}: its template differs from its crc32")
         try:
             return _json_of(stored)
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise PackError(f"{path}: series {series}: its template is damaged") from error
 
     def _error(self, kind: type[PackError], row: int, reason: str) -> PackError:

@@ -128,10 +128,13 @@ def _text(ds: Dataset, keyword: str) -> str:
 
 
 def _instance_number(ds: Dataset) -> int:
-    """Instance Number (0020,0013), -1 where it is absent or no number of 32 bits."""
+    """Instance Number (0020,0013), -1 where it is absent or no integer of 32 bits."""
+    value = ds.get("InstanceNumber")
     try:
-        number = int(ds.get("InstanceNumber"))
+        number = int(value)
     except (TypeError, ValueError):
+        return -1
+    if number != value:
         return -1
     return number if -(1 << 31) <= number < 1 << 31 else -1
 

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.multival import MultiValue
 from pydicom.tag import BaseTag, Tag
+from pydicom.valuerep import ISfloat
 
 #: Pixel Data, Float Pixel Data and Double Float Pixel Data: PS3.3 C.7.6.3, C.7.6.24, C.7.6.25.
 PIXEL_ELEMENTS = (Tag(0x7FE00010), Tag(0x7FE00008), Tag(0x7FE00009))
@@ -93,6 +95,8 @@ def _element(elem: DataElement, scope: str, path: list[Any], errors: list[Json],
     if swaps and elem.VR in _WORDS and elem.value:
         words = np.frombuffer(elem.value, f"u{_WORDS[elem.VR]}").byteswap()
         elem = DataElement(elem.tag, elem.VR, words.tobytes())
+    if elem.VR in _NUMBERS:
+        _require_decimal(elem)
     element = _multiple(elem) if elem.VM > 1 else elem.to_json_dict(None, 0)
     if any(isinstance(value, float) for value in element.get("Value", ())):
         element["Value"] = [_finite(value) for value in element["Value"]]
@@ -123,6 +127,17 @@ def has_empty_numbers(elements: Json) -> bool:
         else element["vr"] in _NUMBERS and None in element.get("Value", ())
         for element in elements.values()
     )
+
+
+def _require_decimal(elem: DataElement) -> None:
+    """Raises ValueError for numbers as text that are another number than the text says: integers
+    with a fraction or beyond what a float holds, and Python's underscores.
+    """
+    values = elem.value if isinstance(elem.value, MultiValue) else [elem.value]
+    for value in values:
+        text = getattr(value, "original_string", "")
+        if isinstance(value, ISfloat) or "_" in text:
+            raise ValueError(f"is no {elem.VR}")
 
 
 def _finite(value: Any) -> Any:

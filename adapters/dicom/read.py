@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydicom.datadict import dictionary_description
 from pydicom.dataset import Dataset
 
 from ..._options import OnError, PathLike, row_array, row_number
@@ -16,13 +17,13 @@ from ...errors import PackError, PackIndexError, RecordFailure, row_error
 from ...variable import VariableRecordPack
 from . import exact as exact_files
 from . import rebuild, schema
-from .functional_groups import frame_elements
+from .functional_groups import broken_elements, frame_elements
 from .headers import Headers
 from .model import dataset_of, quiet
 from .output import require_free, write_whole
 from .pixels import PixelRows
 from .values import ValueOptions, Window
-from .volume import Volume, plane_of, stacked
+from .volume import PLANE_ELEMENTS, Volume, plane_of, stacked
 
 Array = npt.NDArray[Any]
 
@@ -53,7 +54,7 @@ class DicomPatientReader:
         if header.get("payload_type") != schema.PAYLOAD_TYPE:
             raise PackError(f"{path}: is not a pack of DICOM instances")
         version = header.get("dicom_schema_version")
-        if version not in (schema.PEER_VERSION, schema.VERSION):
+        if type(version) is not int or version not in (schema.PEER_VERSION, schema.VERSION):
             raise PackError(f"{path}: dicom_schema_version is {version!r}, expected 1 or 2")
         if header.get("metadata_codec", "zstd") != "zstd":
             raise PackError(f"{path}: metadata_codec is not zstd")
@@ -209,7 +210,10 @@ class DicomPatientReader:
         if not options.any:
             return array
         model = self._headers.model(row, verify)
-        elements = frame_elements(model["dataset"], self._pixels.at("frame_index", row))
+        frame = self._pixels.at("frame_index", row)
+        elements = frame_elements(model["dataset"], frame)
+        values = elements.get("00280004", {}).get("Value") or [""]
+        self._require_whole(row, model, frame, options.needed(str(values[0])))
         said = {tag: element for tag, element in elements.items() if tag.startswith("0028")}
         with quiet():
             try:
@@ -221,7 +225,11 @@ class DicomPatientReader:
 
     def read_tags(self, row: int, *, verify: bool = True) -> dict[str, Any]:
         """The header of a row's instance as DICOM JSON model (PS3.18 F.2), without pixels."""
-        return copy.deepcopy(self._headers.model(self._row(row), verify)["dataset"])
+        number = self._row(row)
+        try:
+            return copy.deepcopy(self._headers.model(number, verify)["dataset"])
+        except RecursionError as error:
+            raise self._error(number, "its sequences are nested too deep") from error
 
     def read_dataset(self, row: int, *, verify: bool = True) -> Dataset:
         """The header of a row's instance as pydicom's Dataset, without pixels."""
@@ -303,14 +311,19 @@ class DicomPatientReader:
         workers: int | None = None,
         verify: bool = True,
         modality_lut: bool = False,
+        max_deviation: float = 1.0,
     ) -> Volume:
         """Frames ordered by their position along the normal: those of a series, or ``rows``.
 
         Functional groups of multi-frame instances are followed. Of frames at one position the
         first is kept. ``modality_lut=True`` gives float32 values.
 
-        Raises ValueError where there are none, or they lie in different orientations, and PackError
-        naming the row whose header does not say where it lies.
+        The affine is one of even steps. Its ``deviation`` says how far, in mm, positions differ
+        from that at most.
+
+        Raises ValueError where there are none, where they lie in different orientations or frames
+        of reference, or one deviates by more than ``max_deviation`` mm (infinity takes all), and
+        PackError naming the row whose header does not say where it lies.
         """
         if (series is None) == (rows is None):
             raise TypeError("pass series or rows, one of them")
@@ -325,14 +338,28 @@ class DicomPatientReader:
             lambda chosen: self.read_tensor(
                 chosen, workers=workers, verify=verify, modality_lut=modality_lut
             ),
+            max_deviation,
         )
 
     def _plane(self, row: int, verify: bool) -> Any:
-        dataset = self._headers.model(row, verify)["dataset"]
+        model = self._headers.model(row, verify)
+        frame = self._pixels.at("frame_index", row)
+        self._require_whole(row, model, frame, PLANE_ELEMENTS)
         try:
-            return plane_of(dataset, self._pixels.at("frame_index", row), row)
+            return plane_of(model["dataset"], frame, row)
         except ValueError as error:
             raise self._error(row, str(error)) from error
+
+    def _require_whole(self, row: int, model: Any, frame: int, needed: set[str]) -> None:
+        """Raises PackError where one of the elements is there but not what its VR says."""
+        try:
+            broken = sorted(broken_elements(model, frame) & needed)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._error(row, f"its header is damaged: {error}") from error
+        if broken:
+            tag = broken[0]
+            name = f"{dictionary_description(tag)} ({tag[:4]},{tag[4:]})"
+            raise self._error(row, f"its {name} is not what its VR says, so it cannot be used")
 
     def _row(self, row: int) -> int:
         number = row_number(row, len(self))

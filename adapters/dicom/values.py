@@ -14,7 +14,19 @@ from pydicom.dataset import Dataset
 from pydicom.pixels import apply_color_lut, apply_modality_lut, apply_voi_lut
 from pydicom.pixels.processing import apply_windowing
 
+from .functional_groups import FUNCTIONAL_GROUPS
+
 Window = tuple[float, float]
+
+# Intercept, slope, Modality LUT Sequence, Pixel Value Transformation Sequence.
+_MODALITY = {"00281052", "00281053", "00283000", "00289145"}
+# Center, width, VOI LUT Sequence, Frame VOI LUT Sequence.
+_VOI = {"00281050", "00281051", "00283010", "00289132"}
+_VOI_FUNCTION = "00281056"
+# Descriptors, UID, data and segmented data of palettes.
+_PALETTE = {f"0028{number}" for number in (1101, 1102, 1103, 1199, 1201, 1202, 1203)} | {
+    f"0028{number}" for number in (1221, 1222, 1223)
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,21 @@ class ValueOptions:
             raise ValueError(f"window is {self.window!r}, expected (center, width above 0)")
         if self.voi_lut:
             raise ValueError("give voi_lut=True for the dataset's window, or a window, not both")
+
+    def needed(self, interpretation: str) -> set[str]:
+        """The tags of elements, and of macros that hold them, that say how values come about."""
+        if interpretation == "PALETTE COLOR":
+            return {*_PALETTE, *FUNCTIONAL_GROUPS} if self.palette else set()
+        if not interpretation.startswith("MONOCHROME"):
+            return set()
+        tags: set[str] = set()
+        if self.modality_lut or self.voi_lut or self.window:
+            tags |= _MODALITY
+        if self.voi_lut or self.window:
+            tags.add(_VOI_FUNCTION)
+        if self.voi_lut:
+            tags |= _VOI
+        return {*tags, *FUNCTIONAL_GROUPS} if tags else tags
 
     @property
     def any(self) -> bool:

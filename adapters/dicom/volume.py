@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .functional_groups import (
+    FUNCTIONAL_GROUPS,
+    GRID_FRAME_OFFSETS,
     IMAGE_ORIENTATION,
     IMAGE_POSITION,
     PIXEL_SPACING,
@@ -21,6 +23,21 @@ from .functional_groups import (
 )
 
 Json = dict[str, Any]
+
+_FRAME_OF_REFERENCE = "00200052"
+
+#: What says where a frame lies.
+PLANE_ELEMENTS = {
+    *FUNCTIONAL_GROUPS,
+    _FRAME_OF_REFERENCE,
+    "00209113",
+    "00209116",
+    "00289110",
+    IMAGE_POSITION,
+    IMAGE_ORIENTATION,
+    PIXEL_SPACING,
+    GRID_FRAME_OFFSETS,
+}
 
 #: Frames nearer to each other along the normal are at one position, mm.
 _SAME_POSITION = 1e-3
@@ -56,6 +73,9 @@ class Volume:
     gaps: tuple[Gap, ...]
     #: Rows left out because a slice at their position came before.
     duplicates: tuple[int, ...]
+    #: The largest distance of a slice's position from where the affine has it, mm; behind gaps, as
+    #: many slices further as are missing.
+    deviation: float
     #: Angle between the stack's direction and the normal, degrees: a tilted gantry's.
     tilt: float
 
@@ -70,6 +90,7 @@ class Plane:
     along_rows: npt.NDArray[np.float64]
     spacing: tuple[float, float]  # of rows, of columns, mm
     thickness: float | None
+    frame_of_reference: str | None
 
     @property
     def normal(self) -> npt.NDArray[np.float64]:
@@ -109,25 +130,34 @@ def plane_of(dataset: Json, frame: int, row: int) -> Plane:
         along_rows=axes[1],
         spacing=(spacing[0], spacing[1]),
         thickness=abs(thickness[0]) if thickness else None,
+        frame_of_reference=next(iter(dataset.get(_FRAME_OF_REFERENCE, {}).get("Value", ())), None),
     )
 
 
-def stacked(planes: Sequence[Plane], read: Callable[[list[int]], npt.NDArray[Any]]) -> Volume:
+def stacked(
+    planes: Sequence[Plane],
+    read: Callable[[list[int]], npt.NDArray[Any]],
+    max_deviation: float,
+) -> Volume:
     """The volume of parallel planes. ``read`` gives the pixels of rows as one array.
 
-    Raises ValueError where they are not of one orientation and pixel spacing.
+    Raises ValueError where they are not of one orientation, pixel spacing and frame of reference,
+    or one lies further than ``max_deviation`` mm from where the affine has it.
     """
     first = planes[0]
+    _require_one_frame_of_reference(planes)
     _require_parallel(planes)
     normal = first.normal
     depths = np.array([plane.position @ normal for plane in planes])
     order = np.argsort(depths, kind="stable")
     kept, duplicates = [int(order[0])], []
+    slices = [0]  # of planes in that order
     for i in order[1:].tolist():
         if depths[i] - depths[kept[-1]] < _SAME_POSITION:
             duplicates.append(planes[i].row)
         else:
             kept.append(i)
+        slices.append(len(kept) - 1)
     step, gaps, tilt = _steps([planes[i] for i in kept], depths[kept], normal)
     affine = np.eye(4)
     affine[:3, 0] = step
@@ -135,6 +165,8 @@ def stacked(planes: Sequence[Plane], read: Callable[[list[int]], npt.NDArray[Any
     affine[:3, 2] = first.along_columns * first.spacing[1]
     affine[:3, 3] = planes[kept[0]].position
     rows = [planes[i].row for i in kept]
+    ordered = [planes[i] for i in order.tolist()]
+    deviation = _deviation(ordered, slices, affine, gaps, max_deviation)
     return Volume(
         array=read(rows),
         spacing=(float(step @ normal), *first.spacing),
@@ -142,8 +174,46 @@ def stacked(planes: Sequence[Plane], read: Callable[[list[int]], npt.NDArray[Any
         rows=tuple(rows),
         gaps=gaps,
         duplicates=tuple(duplicates),
+        deviation=deviation,
         tilt=tilt,
     )
+
+
+def _deviation(
+    planes: Sequence[Plane],
+    slices: Sequence[int],
+    affine: npt.NDArray[np.float64],
+    gaps: Sequence[Gap],
+    most: float,
+) -> float:
+    """The largest distance of a plane, duplicates included, from its slice in the affine, mm.
+
+    Raises ValueError where it is above ``most``.
+    """
+    places = np.arange(slices[-1] + 1)
+    for gap in gaps:
+        places[gap.after + 1 :] += gap.missing
+    positions = np.array([plane.position for plane in planes])
+    expected = affine[:3, 3] + places[np.array(slices), None] * affine[:3, 0]
+    distances = np.linalg.norm(positions - expected, axis=1)
+    worst = int(distances.argmax())
+    if not distances[worst] <= most:
+        raise ValueError(
+            f"row {planes[worst].row} lies {distances[worst]:.4g} mm from where even "
+            f"steps would have it, max_deviation is {most:g}: pass rows= of even steps, or a "
+            "larger max_deviation"
+        )
+    return float(distances[worst])
+
+
+def _require_one_frame_of_reference(planes: Sequence[Plane]) -> None:
+    known = [plane for plane in planes if plane.frame_of_reference is not None]
+    for plane in known:
+        if plane.frame_of_reference != known[0].frame_of_reference:
+            raise ValueError(
+                f"rows {known[0].row} and {plane.row} are of different frames of reference, pass "
+                "rows= of one"
+            )
 
 
 def _require_parallel(planes: Sequence[Plane]) -> None:
@@ -180,4 +250,6 @@ def _steps(
         if step > _GAP * usual
     )
     cosine = min(1.0, 1.0 / float(np.linalg.norm(way)))
-    return way * usual, gaps, float(np.degrees(np.arccos(cosine)))
+    # Positions are often rounded: their mean step is nearer to the truth than any of them.
+    even = steps[steps <= _GAP * usual]
+    return way * float(even.mean()), gaps, float(np.degrees(np.arccos(cosine)))
