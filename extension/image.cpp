@@ -2,7 +2,6 @@
 // row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels.
 #include "image.h"
 
-#include <iac/dicom/pixels.h>
 #include <iac/error.h>
 
 #include <vector>
@@ -26,7 +25,7 @@ LogicalType image_type() {
 }
 
 void write_images(const Records& records, duckdb_vector out) {
-  const Batch batch = records.read(true);
+  const Batch batch = records.read_images();
   const std::span<const int64_t> rows = records.rows;
   const std::span<const idx_t> slots = records.slots;
   const auto integers = [&](idx_t child) {
@@ -39,12 +38,8 @@ void write_images(const Records& records, duckdb_vector out) {
   for (size_t i = 0; i < batch.count; ++i) {
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
     if (shape.channels == 0) {
-      if (dicom::is_without_pixels(records.pack, batch, i)) {
-        missing.push_back(slots[i]);
-        continue;
-      }
-      throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
-          .at(rows[i]);
+      missing.push_back(slots[i]);
+      continue;
     }
     heights[slots[i]] = image_side(shape.height, rows[i]);
     widths[slots[i]] = image_side(shape.width, rows[i]);

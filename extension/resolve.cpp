@@ -143,6 +143,12 @@ Batch Records::read_text() const {
   return read(options);
 }
 
+Batch Records::read_images() const {
+  ReadOptions options = this->options();
+  options.images = true;
+  return read(options);
+}
+
 Batch Records::read(const ReadOptions& options) const {
   Batch batch = within_budget([&] { return pack.read(rows, options); });
   budget_ -= std::min<uint64_t>(budget_, batch.data.size());

@@ -41,6 +41,8 @@ class Records {
   Batch read(bool decode) const;
   // Decoded, of documents their text region alone.
   Batch read_text() const;
+  // Decoded; a record whose codec does not decode to images fails.
+  Batch read_images() const;
 
   // Their DICOM headers. Throws Error as read() does, and for packs that have none.
   std::vector<dicom::RowHeader> read_headers() const;

@@ -121,8 +121,16 @@ class Pack:
         max_batch_bytes: int,
         max_samples: int,
         text: bool = False,
+        images: bool = False,
     ) -> Batch: ...
     def read_one(self, row: int, decode: bool, verify: bool, max_record_bytes: int) -> bytes: ...
+    def dicom_tags(
+        self,
+        rows: npt.NDArray[np.int64],
+        tag: str | None,
+        verify: bool,
+        on_error: str,
+    ) -> Batch: ...
     def dicom_patient_ids(self, rows: npt.NDArray[np.int64], verify: bool) -> list[str | None]: ...
     def read_data(self, offset: int, length: int) -> bytes: ...
 
