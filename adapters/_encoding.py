@@ -37,7 +37,7 @@ def build_encoded(
     """
     worker_count(workers)
     path = os.path.abspath(os.fsdecode(output_path))
-    _refuse_existing(path, overwrite)
+    refuse_existing(path, overwrite)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     index: dict[str, list[Any]] = {name: [] for name in index_schema.names}
 
@@ -67,7 +67,7 @@ def build_encoded(
         )
 
 
-def _refuse_existing(path: str, overwrite: bool) -> None:
+def refuse_existing(path: str, overwrite: bool) -> None:
     """Finds out before the work what writing would find out behind it."""
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path}: is a folder")

@@ -14,6 +14,11 @@ class Timings:
     def __init__(self, seconds: dict[str, list[float]]) -> None:
         self._seconds = seconds
 
+    @property
+    def names(self) -> list[str]:
+        """Of the contestants."""
+        return list(self._seconds)
+
     def median(self, name: str) -> float:
         """Seconds of one contestant."""
         return statistics.median(self._seconds[name])

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "places.h"
+
 namespace iac::duckdb {
 namespace {
 
@@ -66,6 +68,15 @@ std::vector<PackColumn> index_columns(const Pack& pack, bool layout) {
       columns.push_back(table_column(PackColumn::Source::slides, slides, i, names));
     }
   }
+  if (layout && find_places(pack)) {
+    for (size_t i = 0; i < place_names().size(); ++i) {
+      PackColumn& column = columns.emplace_back();
+      column.source = PackColumn::Source::place;
+      column.position = i;
+      column.name = names.add(place_names()[i], i);
+      column.arrow_type = type_text(*place_field(i).get());
+    }
+  }
   if (dicom::is_dicom(pack) && !has_column(columns, patient_id_name)) {
     PackColumn column;
     column.source = PackColumn::Source::patient_id;
@@ -89,7 +100,11 @@ std::vector<PackColumn> slide_columns(const Pack& pack) {
 void add_types(const Pack& pack, std::vector<PackColumn>& columns) {
   const nanoarrow::UniqueSchema text = text_field();
   for (PackColumn& column : columns) {
-    const ArrowSchema& field = column.source == PackColumn::Source::patient_id
+    const bool is_place = column.source == PackColumn::Source::place;
+    nanoarrow::UniqueSchema place;
+    if (is_place) place = place_field(column.position);
+    const ArrowSchema& field = is_place ? *place.get()
+                               : column.source == PackColumn::Source::patient_id
                                    ? *text.get()
                                    : table_of(pack, column.source).field(column.position);
     try {

@@ -19,6 +19,7 @@ struct PackColumn {
     index,
     slides,
     patient_id,  // of DICOM headers, where neither table has it
+    place,       // of tiles of a whole slide, see places.h; `position` is among these
   };
   Source source;
   size_t position = 0;  // in its table

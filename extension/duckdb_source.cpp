@@ -13,7 +13,12 @@ namespace {
 
 Error failed(const std::string& doing, duckdb_error_data error) {
   const Handle<duckdb_error_data> owner(error);
-  return {Error::Kind::system, doing + ": " + message_of(owner.get())};
+  const std::string message = message_of(owner.get());
+  // fsspec, which says what to do where fsspec is called.
+  if (message.find("range requests") != message.npos) {
+    return {Error::Kind::system, doing + ": the server ignores ranges, download the file"};
+  }
+  return {Error::Kind::system, doing + ": " + message};
 }
 
 // Two files that were opened here are apart from each other. Elsewhere, in fsspec's memory say,

@@ -1,5 +1,6 @@
 // iac_image(record) -> STRUCT(height, width, channels, dtype, data): a decoded image, its pixels
-// row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels.
+// row by row with channels interleaved, little-endian; NULL for a DICOM instance without pixels and
+// for what is no image of a whole slide.
 #include "image.h"
 
 #include <iac/error.h>

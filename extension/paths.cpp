@@ -23,12 +23,21 @@ std::string home_directory(duckdb_client_context context) {
   return home != nullptr ? home : "";
 }
 
+// "bob:hun" of "http://bob:hun/ter@host": a password that was not escaped, where a port should be.
+bool is_cut_password(const std::string& url, size_t host) {
+  const size_t end = url.find_first_of("/?#", host);
+  const size_t colon = url.rfind(':', end);
+  if (end == url.npos || colon == url.npos || colon < host || url[end - 1] == ']') return false;
+  return url.substr(colon + 1, end - colon - 1).find_first_not_of("0123456789") != url.npos &&
+         url.find('@', end) != url.npos;
+}
+
 // Throws Error that does not repeat what may be secret.
 void check_url(const std::string& url) {
   const size_t host = url.find("://") + 3;
   const size_t host_end = url.find('/', host);
   const size_t user_end = url.substr(0, host_end).rfind('@');
-  const size_t query = url.find('?');
+  const size_t query = url.find_first_of("?#");
   std::string plain = url.substr(0, query);
   const auto refuse = [&](const std::string& reason) {
     throw Error(Error::Kind::argument, reason).in(plain);
@@ -37,16 +46,19 @@ void check_url(const std::string& url) {
     plain = "a chained URL";
     refuse("references cannot name it; register the file system that it goes through with DuckDB");
   }
-  if (user_end != url.npos) {
-    plain = query < user_end ? "a URL" : plain.erase(host, user_end + 1 - host);
+  const bool cut = is_cut_password(url, host);
+  if (cut || user_end != url.npos) {
+    plain = cut || query < user_end ? "a URL" : plain.erase(host, user_end + 1 - host);
     refuse(
         "the URL holds credentials, which references would carry on; give them to the file system, "
         "or to CREATE SECRET");
   }
   if (query != url.npos) {
     refuse(
-        "the URL has a query (behind '?'), which may hold credentials that references would carry "
-        "on; give them to the file system, or to CREATE SECRET");
+        std::string("the URL has a ") +
+        (url[query] == '?' ? "query (behind '?')" : "fragment (behind '#')") +
+        ", which may hold credentials that references would carry on; give them to the file "
+        "system, or to CREATE SECRET");
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "functions.h"
 #include "nulls.h"
+#include "places.h"
 #include "record.h"
 #include "scan_plan.h"
 #include "settings.h"
@@ -41,6 +42,8 @@ struct OpenPack {
   std::vector<size_t> own_columns, slide_columns;
   std::optional<SlideKey> key;
   std::optional<SlideLookup> slides;  // when a column of the slide table is read
+  std::optional<wsi::Grid> grid;      // when places of tiles are
+  PlaceColumns places;
   std::deque<SharedBatch> batches;
 };
 
@@ -162,6 +165,20 @@ const PackColumn* source_of(const Shape& shape, size_t column) {
   return position ? &shape.columns[*position] : nullptr;
 }
 
+// Gets ready what places of tiles are computed from.
+void add_places(OpenPack& open) {
+  if (open.grid) return;
+  try {
+    open.grid = wsi::read_grid(*open.pack);
+  } catch (Error& error) {
+    throw std::move(error).in(open.pack->path());
+  }
+  open.places = find_places(*open.pack).value();
+  open.own_columns.push_back(open.places.tile_x);
+  open.own_columns.push_back(open.places.tile_y);
+  if (open.places.level) open.own_columns.push_back(*open.places.level);
+}
+
 std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size_t pack) {
   auto open = std::make_shared<OpenPack>();
   open->pack = plan.open(pack);
@@ -170,6 +187,10 @@ std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size
     if (plan.columns[column].source != ScanColumn::Source::table) continue;
     const PackColumn* source = source_of(*open->shape, column);
     if (source == nullptr || source->source == PackColumn::Source::patient_id) continue;
+    if (source->source == PackColumn::Source::place) {
+      add_places(*open);
+      continue;
+    }
     const bool is_own = source->source == plan.options.table;
     (is_own ? open->own_columns : open->slide_columns).push_back(source->position);
   }
@@ -299,6 +320,11 @@ void fill_patient_ids(const Worker& worker, size_t count, duckdb_vector vector) 
 
 void fill_from_table(const ScanPlan& plan, const PackColumn& column, const Worker& worker,
                      size_t count, duckdb_vector vector) {
+  if (column.source == PackColumn::Source::place) {
+    const OpenPack& open = *worker.open;
+    return fill_places(column, *open.grid, open.places, *worker.own, worker.row_in_batch, count,
+                       vector);
+  }
   if (column.source == PackColumn::Source::patient_id) {
     return fill_patient_ids(worker, count, vector);
   }

@@ -24,8 +24,8 @@ struct Group {
 std::vector<Group> group_by_name(const std::vector<std::unique_ptr<Shape>>& shapes) {
   std::vector<Group> groups;
   std::map<std::string, size_t> known;
-  for (const auto source :
-       {PackColumn::Source::index, PackColumn::Source::slides, PackColumn::Source::patient_id}) {
+  for (const auto source : {PackColumn::Source::index, PackColumn::Source::slides,
+                            PackColumn::Source::patient_id, PackColumn::Source::place}) {
     for (const auto& shape : shapes) {
       for (size_t i = 0; i < shape->columns.size(); ++i) {
         const PackColumn& column = shape->columns[i];

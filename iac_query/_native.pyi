@@ -72,6 +72,15 @@ def parse_documents(
     path: bytes,
     rows: npt.NDArray[np.int64],
 ) -> list[tuple[str, str, list[tuple[Any, ...]]] | Exception]: ...
+def add_area_sums(
+    sums: npt.NDArray[np.float64],
+    tiles: list[npt.NDArray[Any]],
+    places: npt.NDArray[np.int64],
+    start: tuple[float, float],
+    scale: tuple[float, float],
+    background: list[float],
+    workers: int,
+) -> None: ...
 
 class Pack:
     def __init__(self, path: bytes) -> None: ...

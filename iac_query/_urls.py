@@ -8,6 +8,12 @@ from urllib.parse import unquote
 #: Between the links of a chained URL: ``zip://notes.iac::s3://bucket/packs.zip``.
 CHAIN = "::"
 
+# Not where it is in a password.
+_LINKS = re.compile(rf"{CHAIN}(?![^/?#]*@)")
+
+#: A host as it should be: a name or an address in brackets, and perhaps a port.
+_HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(:\d*)?")
+
 
 def is_url(path: str) -> bool:
     """Whether a path is one for a file system other than the machine's own."""
@@ -23,13 +29,17 @@ def local_path(path: str) -> str:
 
 def public_url(url: str) -> str:
     """The URL without user, password, query and fragment: what references and errors carry."""
-    return CHAIN.join(_without_secrets(link) for link in url.split(CHAIN))
+    return CHAIN.join(_without_secrets(link) for link in _LINKS.split(url))
 
 
 def _without_secrets(link: str) -> str:
     scheme, separator, rest = link.partition("://")
     if not separator:
         return link
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    if not _HOST.fullmatch(host) and "@" in rest:
+        # "bob:hun/ter@host": a password that was not escaped.
+        rest = rest.rpartition("@")[2]
     rest = re.split(r"[?#]", rest, maxsplit=1)[0]
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -81,7 +81,8 @@ class Codec(metaclass=_CodecType):
           without loss uint16 as well. To decode what TIFF files hold: ``tables_base64``,
           ``encoded_color_space`` ("YCbCr", "RGB").
         * ``jpeg2000``, ISO/IEC 15444-1 and -15: ``profile`` "classic" or "ht", ``lossless`` True,
-          ``container`` "j2k" ("jp2" to decode only). uint8 and uint16 with 1, 3 or 4 channels.
+          ``container`` "j2k" ("jp2" to decode only). uint8 and uint16 with 1, 3 or 4 channels. To
+          decode codestreams of ITU-R BT.601 components: ``encoded_color_space`` "YCbCr".
         * ``jpegls``, ISO/IEC 14495-1: ``near_lossless`` 0 (to 255), ``bits_per_sample`` None (2 to
           16). uint8 and uint16 with 1, 3 or 4 channels.
 

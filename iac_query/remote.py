@@ -108,7 +108,7 @@ class RemoteFile:
     @property
     def _key(self) -> tuple[object, ...]:
         fs = self._file_system
-        return self.name, fs.token, fs.path, self._options, self.size, self.version
+        return self.name, fs.token, fs.opened()[1], self._options, self.size, self.version
 
     @property
     def stats(self) -> dict[str, int]:
@@ -164,8 +164,9 @@ class RemoteFile:
             last = attempt == self._options.retries
             failed: Exception | None = None
             try:
+                fs, path = self._file_system.opened()
                 with self._file_system.turn(self._options.requests):
-                    answer = question(*self._file_system.opened())
+                    answer = question(fs, path)
             except Exception as error:
                 failed = error
             received = 0 if failed or length is None else len(answer)
@@ -176,9 +177,11 @@ class RemoteFile:
             if failed is None:
                 if length is None or received >= length or last:
                     return answer
+            elif isinstance(failed, ImportError):
+                raise ImportError(f"{self.name}: {failed}")
             elif last or not _may_pass(failed):
-                # Not as its cause: the text of file systems' errors may hold the URL.
-                raise self._refusal(doing, failed, attempt + 1) from None
+                # Neither as its cause nor context: the texts of file systems may hold the URL.
+                raise self._refusal(doing, failed, attempt + 1)
             time.sleep(pause * random.uniform(0.5, 1))
             pause = min(pause * 2, _LONGEST_PAUSE)
         raise AssertionError
@@ -190,15 +193,14 @@ class RemoteFile:
 
 
 class FileSystem:
-    """An fsspec file system and a path of it, in each process one that works there."""
+    """An fsspec file system and a path of it, in each process one that works there: made when it
+    is first used, which may ask a server already.
+    """
 
     def __init__(self, make: Callable[[], tuple[Any, str]]) -> None:
         self._make = make
-        self._process = os.getpid()
-        self._made = make()
-        fs, self.path = self._made
-        self.is_async: bool = bool(getattr(fs, "async_impl", False))
-        self.token: tuple[object, ...] = type(fs), fs._fs_token
+        self._process: int | None = None  # that it was made in
+        self._made: tuple[Any, str]
 
     @classmethod
     def of_url(cls, url: str, storage_options: Mapping[str, Any] | None) -> FileSystem:
@@ -210,9 +212,9 @@ class FileSystem:
     def of_storage(cls, url: str, storage: Any) -> FileSystem:
         """One that the caller made."""
         process = os.getpid()
-        path = storage._strip_protocol(url)
 
         def make() -> tuple[Any, str]:
+            path = storage._strip_protocol(url)
             if os.getpid() == process:
                 return storage, path
             # Threads and connections stay behind in the parent.
@@ -221,10 +223,22 @@ class FileSystem:
         return cls(make)
 
     def opened(self) -> tuple[Any, str]:
-        """File system and path."""
+        """File system and path. Raises whatever the file system does."""
         if os.getpid() != self._process:
-            self._made, self._process = self._make(), os.getpid()
+            self._made = self._make()
+            self._process = os.getpid()
         return self._made
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it takes several requests at a time."""
+        return bool(getattr(self.opened()[0], "async_impl", False))
+
+    @property
+    def token(self) -> tuple[object, ...]:
+        """What is the same for file systems that are."""
+        fs, _ = self.opened()
+        return type(fs), fs._fs_token
 
     def turn(self, requests: int | None) -> threading.Lock | _NoLock:
         """What to hold while the file system is used, unless the caller set ``requests``."""
@@ -312,6 +326,13 @@ def _http_status(error: BaseException) -> int | None:
     return None
 
 
+#: What libraries of stores call it when they are not told who asks.
+_NO_CREDENTIALS = {
+    *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"),
+    *("DefaultCredentialsError", "ClientAuthenticationError"),
+}
+
+
 def _described(error: BaseException) -> tuple[str, int, str]:
     """Kind, errno and reason of an error, without its text, which may hold a URL."""
     status = _http_status(error)
@@ -321,16 +342,28 @@ def _described(error: BaseException) -> tuple[str, int, str]:
         return "not_found", errno.ENOENT, f"there is no such file (HTTP status {status})"
     if status is not None:
         return "system", errno.EIO, f"HTTP status {status}"
-    if isinstance(error, FileNotFoundError) and not _may_pass(error):
-        return "not_found", errno.ENOENT, "there is no such file"
+    if isinstance(error, FileNotFoundError):
+        # fsspec makes one of whatever went wrong; a KeyError is a file that is not there.
+        if error.__cause__ is None or isinstance(error.__cause__, LookupError | FileNotFoundError):
+            return "not_found", errno.ENOENT, "there is no such file"
+        error = error.__cause__
+    name = type(error).__name__
+    if name in _NO_CREDENTIALS:
+        return "system", errno.EACCES, f"{name}: give the credentials as storage_options"
     if isinstance(error, PermissionError):
         return "system", errno.EACCES, "access denied"
-    if isinstance(error, FileNotFoundError):
-        error = error.__cause__ or error
     if isinstance(error, TimeoutError):
         return "system", errno.ETIMEDOUT, "timed out"
     if isinstance(error, ValueError) and "range requests" in str(error):
         return "system", errno.EIO, "the server ignores ranges, download the file"
+    if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
+        return "system", errno.EPROTONOSUPPORT, "fsspec knows no such scheme, they are lower-case"
+    if name == "TooManyRedirects":
+        return "system", errno.EIO, "too many redirects"
+    if isinstance(error, ValueError):
+        return "system", errno.EINVAL, f"{name}, is the URL right?"
+    if isinstance(error, TypeError):
+        return "system", errno.EINVAL, "TypeError, are the storage_options those of the file system?"
     code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-    reason = os.strerror(code) if code != errno.EIO else type(error).__name__
+    reason = os.strerror(code) if code != errno.EIO else name
     return "system", code, reason

@@ -51,7 +51,8 @@ def scan_arrow(
     * ``as_``: what payloads come as, as in :func:`iac_query.decode`; None for what the packs'
       headers say. Where they differ, reading payloads is an error.
     * ``into``: the name of the payload column.
-    * ``layout``: show the columns ``offset``, ``length`` and ``crc32`` as well.
+    * ``layout``: show the columns ``offset``, ``length`` and ``crc32`` as well, and of whole slides
+      where their tiles lie: ``x``, ``y``, ``x_um``, ``y_um``, ``mpp_x``, ``mpp_y``.
     * ``filename``: add a column of that name (True: ``filename``) with the packs' paths as given.
     * ``hive_partitioning``: add a column for each folder called key=value.
     * ``workers``, ``verify``: as in :func:`iac_query.decode`.

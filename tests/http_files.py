@@ -38,6 +38,7 @@ class HttpFiles:
     faults: deque[Any] = field(default_factory=deque)
     head_faults: deque[Any] = field(default_factory=deque)
     requests: list[Request] = field(default_factory=list)
+    redirects: dict[str, str] = field(default_factory=dict)
     bytes_sent: int = 0
     counting: Any = field(default_factory=threading.Lock)
 
@@ -135,6 +136,12 @@ class _Handler(BaseHTTPRequestHandler):
         files.requests.append(Request(self.command, self.path, start, stop, dict(self.headers)))
         if files.token is not None and self.headers.get("Authorization") != files.token:
             self.refuse(403)
+            return None
+        if path in files.redirects:
+            self.send_response(302)
+            self.send_header("Location", files.redirects[path])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
             return None
         if body is None:
             self.refuse(404)

@@ -10,7 +10,9 @@ import iac_query as iac
 
 pytestmark = pytest.mark.asan
 
-LOSSY = sorted(path.stem for path in (DATA / "decoded").glob("*.npz"))
+LOSSY = sorted(
+    path.stem for path in (DATA / "decoded").glob("*.npz") if not path.stem.startswith("wsi_")
+)
 
 
 def digest(data: bytes) -> str:

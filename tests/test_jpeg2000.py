@@ -266,3 +266,26 @@ def test_threads_do_not_disturb_each_other():
         assert (one is None) == (other is None)
         if one is not None:
             assert_same(one, other)
+
+
+def test_codestreams_of_luminance_and_colour_differences():
+    random = np.random.default_rng(2)
+    rgb = random.integers(60, 190, (40, 50, 3)).astype(np.uint8)
+    red, green, blue = np.moveaxis(rgb.astype(float), 2, 0)
+    y = 0.299 * red + 0.587 * green + 0.114 * blue
+    planes = np.stack([y, 128 + (blue - y) / 1.772, 128 + (red - y) / 1.402], axis=2)
+    payload = Codec.create("jpeg2000").encode(planes.round().astype(np.uint8))
+    codec = Codec.create("jpeg2000", encoded_color_space="YCbCr")
+    assert np.abs(codec.decode(payload).astype(int) - rgb).max() <= 2
+    assert codec.parameters()["encoded_color_space"] == "YCbCr"
+    assert "encoded_color_space" not in Codec.create("jpeg2000").parameters()
+    np.testing.assert_array_equal(
+        Codec.create("jpeg2000", encoded_color_space="RGB").decode(payload),
+        Codec.create("jpeg2000").decode(payload),
+    )
+    gray = Codec.create("jpeg2000").encode(rgb[:, :, 0])
+    np.testing.assert_array_equal(codec.decode(gray), rgb[:, :, 0])
+    with pytest.raises(ValueError, match="for decoding only"):
+        codec.encode(rgb)
+    with pytest.raises(ValueError, match="encoded_color_space"):
+        Codec.create("jpeg2000", encoded_color_space="HSV")

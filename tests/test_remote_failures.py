@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pickle
+import re
 import traceback
 from types import SimpleNamespace
 
 import fsspec
+import pyarrow as pa
 import pytest
 from http_files import HttpFiles
-from packs import payloads_of, write_pack
+from packs import item_table, payloads_of, write_pack
 from references import references, table_of
 
 import iac_query as iac
+from iac_query._urls import public_url
 
 #: Long enough that the records are not in the head of the file.
 COUNT, SIZE = 400, 2000
@@ -214,3 +217,76 @@ def test_decode_reports_failures_of_the_network_by_row(server, quick):
     decoded = iac.decode(table, storage=storage, on_error="null")
     assert decoded["payload"].to_pylist() == [None, None]
     assert all("HTTP status 500" in reason for reason in decoded["payload_error"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("url", "public"),
+    [
+        ("http://bob:hun/hunter2@host/x", "http://host/x"),
+        ("http://bob:hun?hunter2@host/x", "http://host/x"),
+        ("http://bob:hun#hunter2@host/x?hunter3", "http://host/x"),
+        ("http://bob:hun::hunter2@host/x", "http://host/x"),
+        ("zip://a.iac::http://bob:hun/hunter2@host/x", "zip://a.iac::http://host/x"),
+        ("http://bob:hunter2@host:80/x", "http://host:80/x"),
+        ("http://[::1]:80/a@b.iac", "http://[::1]:80/a@b.iac"),
+        ("s3://bucket/a@b:c.iac", "s3://bucket/a@b:c.iac"),
+    ],
+)
+def test_public_urls(url, public):
+    assert public_url(url) == public
+
+
+def test_scans_that_do_not_go_together_keep_secrets(server, tmp_path):
+    for name, values in (("a", [1, 2]), ("b", [{"x": 1}, None])):
+        index = item_table(2).append_column("odd", pa.array(values))
+        path = write_pack(tmp_path / name, payloads_of(2), index)
+        server.files[f"{name}.iac"] = path.read_bytes()
+    urls = [server.url(f"{name}.iac") for name in "ab"]
+    with pytest.raises(iac.PackError, match="do not go together") as raised:
+        iac.scan_arrow([f"{url}?key={SIGNATURE}" for url in urls], ["odd"])
+    assert all(url in str(raised.value) for url in urls)
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("zip://a.iac::http://USER:PASSWORD@SERVER/l.iac", "cannot be opened: BadZipFile"),
+        ("zip://a.iac::http://USER:PASSWORD@SERVER/none", "there is no such file"),
+        ("github://USER:PASSWORD@127.0.0.1:9/x.iac", "cannot be opened"),
+        ("HTTP://USER:PASSWORD@SERVER/l.iac", "no such scheme, they are lower-case"),
+        ("reference://USER:PASSWORD@x/y.iac", "storage_options"),
+        ("http://USER:PASSWORD@host:99999/x", "is the URL right"),
+        ("http://", "is the URL right"),
+        ("http://USER:PASSWORD@[::1/x", "cannot be opened"),
+    ],
+)
+def test_file_systems_that_cannot_be_made(server, quick, monkeypatch, url, reason):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    url = url.replace("SERVER", server.url("").split("/")[2])
+    url = url.replace("USER", USER).replace("PASSWORD", PASSWORD)
+    with pytest.raises(OSError, match=re.escape(reason)) as raised:
+        iac.PackReader(url, remote=iac.RemoteOptions(retries=1))
+    error = raised.value
+    assert public_url(url) in str(error)
+    assert error.__cause__ is error.__context__ is None
+    assert "hush" not in "".join(traceback.format_exception(error)) + repr(error.args)
+
+
+def test_redirects_without_an_end(server):
+    server.redirects["x.iac"] = "/x.iac"
+    with pytest.raises(OSError, match="too many redirects"):
+        iac.PackReader(server.url("x.iac"))
+
+
+def test_a_refusal_says_its_reason_once(server, quick):
+    reader = open_reader(server)
+    for fault, reason in ((400, "HTTP status 400"), (404, "there is no such file")):
+        server.faults.append(fault)
+        with pytest.raises((OSError, iac.PackError)) as raised:
+            reader.read_payloads(FAR)
+        text = str(raised.value)
+        assert text.count(server.url("l.iac")) == text.count(reason) == 1, text
+        assert text.count("Errno") <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import random
 from pathlib import Path
 
@@ -71,6 +72,49 @@ def test_random_queries(con, source):
         reader = iac.scan_arrow(paths, names, expression, "text")
         assert reader.schema.names == names
         assert reader.read_all().slice(0, limit).to_pylist() == expected, query
+
+
+def test_conditions_on_the_first_rows(con, source):
+    """A filter behind a head is about those rows alone, wherever packs begin."""
+    paths, whole = source
+    chance = random.Random(str(whole.schema))
+    frame = iac.scan_iac(paths, as_="text")
+    sql = pl.SQLContext(packs=frame)
+    ages = pl.LazyFrame({"age": range(20, 60)}, {"age": pl.Int16})
+    for _ in range(CASES_A_SOURCE // 5):
+        condition, later = (random_condition(chance, whole) for _ in range(2))
+        count = chance.choice([0, 1, 3, 10, 50, len(whole) + 1])
+        first = whole.slice(0, count)
+        expected = first.filter(condition.arrow)
+        query = (
+            f"SELECT {selected(whole.column_names)} FROM (FROM iac_scan({paths}) LIMIT {count}) "
+            f"WHERE {condition.sql}"
+        )
+        assert con.sql(query).to_arrow_table().to_pylist() == expected.to_pylist(), query
+
+        head = frame.head(count).select(whole.column_names)
+        kept = head.filter(condition.polars)
+        queried = sql.execute(f"SELECT * FROM (SELECT * FROM packs LIMIT {count}) AS p")
+        of_ages = (pc.field("age") >= 20) & (pc.field("age") < 60)
+        cases = {
+            "filter": (kept, expected),
+            "two": (
+                kept.head(5).filter(later.polars),
+                expected.slice(0, 5).filter(later.arrow),
+            ),
+            "SQL": (queried.filter(condition.polars).select(whole.column_names), expected),
+            "concat": (pl.concat([kept, head]), pa.concat_tables([expected, first])),
+            "join": (
+                kept.join(ages, on="age", how="semi", maintain_order="left"),
+                expected.filter(of_ages),
+            ),
+        }
+        for engine in ("in-memory", "streaming"):
+            for name, (lazy, rows) in cases.items():
+                found = lazy.collect(engine=engine).to_arrow().to_pylist()
+                assert found == rows.to_pylist(), (name, engine, query)
+            grouped = head.group_by("age").agg(pl.len()).collect(engine=engine)
+            assert dict(grouped.rows()) == collections.Counter(first["age"].to_pylist())
 
 
 def test_joins_and_groups(con, source):

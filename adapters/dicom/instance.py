@@ -15,7 +15,7 @@ from pydicom.uid import ExplicitVRBigEndian
 from . import exact, frames, schema, template
 from .columns import TagColumn
 from .frames import ImagePixel
-from .model import model_of
+from .model import has_empty_numbers, model_of
 
 
 @dataclass
@@ -55,6 +55,7 @@ class Instance:
     number_of_frames: int
     model: bytes
     tags: list[Any]
+    empty_numbers: bool
     header: bytes = b""
     offset: int = 0  # of its frames in the data
     frames: list[StoredFrame] = field(default_factory=list)
@@ -72,7 +73,7 @@ class Instance:
     @property
     def for_peer(self) -> bool:
         """Whether iatro-base-iac 0.1.4 reads such an instance as what it is."""
-        if self.transfer_syntax == ExplicitVRBigEndian:
+        if self.empty_numbers or self.transfer_syntax == ExplicitVRBigEndian:
             return False
         pixel = self.pixel
         if pixel is None:
@@ -116,6 +117,7 @@ def instance_of(
         number_of_frames=frames.number_of_frames(ds) if has_pixels else 0,
         model=schema.METADATA_CODEC.encode(template.dumped(model).encode()),
         tags=[column.value(model["dataset"]) for column in columns],
+        empty_numbers=has_empty_numbers(model["dataset"]),
     )
     return instance, model
 

@@ -31,7 +31,9 @@ class PackKind:
     def __init__(self, pack: _native.Pack, as_: Kind | None) -> None:
         self._pack = pack
         header = json.loads(pack.header_json)
-        self._images = pack.decodes_to_images
+        # Of a whole slide the tiles are; what lies beside them is NULL as an image.
+        is_slide = header.get("payload_type") == "wsi_image"
+        self._images = pack.decodes_to_images or is_slide
         default: Kind = "image" if self._images else "bytes"
         self.kind: Kind = as_ or ("vector" if pack.kind == "fixed" else default)
         if is_registered(header.get("codec")) and self.kind != "stored":
@@ -41,7 +43,7 @@ class PackKind:
             )
         if self.kind == "image" and not self._images:
             raise CodecError(f"{pack.path}: its codec does not decode to images, use as_='bytes'")
-        if self.kind == "text" and self._images:
+        if self.kind == "text" and self._images and not is_slide:
             raise CodecError(f"{pack.path}: records are images, not text")
         if self.kind == "vector" or (self.kind == "tensor" and not self._images):
             if pack.kind != "fixed":

@@ -21,6 +21,7 @@ from .._slides import key_name
 from .._tables import normalised, table_schema
 from ..errors import PackError
 from ..pack import PackReader
+from .places import PLACE_TYPES, PLACES, has_places, place_values
 from .types import column_type
 
 RECORD = "record"
@@ -34,11 +35,11 @@ _LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 class PackColumn:
     """A column of a pack: its name among the others, its table and position there, its type.
 
-    That of no table is PATIENT_ID, which DICOM headers tell.
+    That of no table is PATIENT_ID, which DICOM headers tell. Those of the table "place" are PLACES.
     """
 
     name: str
-    table: Literal["index", "slide"] | None
+    table: Literal["index", "slide", "place"] | None
     position: int
     type: pa.DataType
 
@@ -67,17 +68,23 @@ def lower_case(name: str) -> str:
 def pack_columns(reader: PackReader, layout: bool = False) -> tuple[PackColumn, ...]:
     """Index columns, without those of the layout unless asked for, then slide columns, where each
     record has one slide. The key that joins them appears once. Packs of DICOM instances have
-    PATIENT_ID in any case.
+    PATIENT_ID in any case, those of whole slides the PLACES of their tiles with the layout.
     """
     hidden = LAYOUT_NAMES if reader.native.kind == "variable" and not layout else ()
     index, slides = (schema.remove_metadata() for schema in _schemas(reader))
     native = reader.native
-    return _columns(index, slides, hidden, native.num_slides == 1, native.is_dicom)
+    places = layout and has_places(reader.header, index)
+    return _columns(index, slides, hidden, native.num_slides == 1, native.is_dicom, places)
 
 
 @functools.lru_cache(maxsize=256)  # most packs of a scan have the same
 def _columns(
-    index: pa.Schema, slides: pa.Schema, hidden: tuple[str, ...], one_slide: bool, dicom: bool
+    index: pa.Schema,
+    slides: pa.Schema,
+    hidden: tuple[str, ...],
+    one_slide: bool,
+    dicom: bool,
+    places: bool,
 ) -> tuple[PackColumn, ...]:
     names = UniqueNames()
     names.add(RECORD, 0)
@@ -94,6 +101,9 @@ def _columns(
                 columns.append(PackColumn(name, "slide", position, column_type(field.type)))
     if dicom and all(lower_case(column.name) != PATIENT_ID for column in columns):
         columns.append(PackColumn(PATIENT_ID, None, 0, pa.string()))
+    if places:
+        for position, (name, type) in enumerate(zip(PLACES, PLACE_TYPES, strict=True)):
+            columns.append(PackColumn(names.add(name, position), "place", position, type))
     return tuple(columns)
 
 
@@ -115,6 +125,9 @@ class PackRows:
             found = _read(self._reader, table, [column.position for column in chosen])
             for column, array in zip(chosen, normalised(found).columns, strict=True):
                 self._read[column] = self._typed(column, array)
+        for column in missing:
+            if column.table == "place":
+                self._read[column] = place_values(self._reader, column.position)
 
     def _typed(self, column: PackColumn, array: pa.ChunkedArray) -> pa.ChunkedArray:
         if array.type == column.type:
@@ -134,7 +147,7 @@ class PackRows:
             return pa.chunked_array([ids], pa.string())
         self.load([column])
         values = self._read[column]
-        if column.table == "index":
+        if column.table in ("index", "place"):
             return take(values, rows)
         if self._slide_of_row is None:
             self._slide_of_row = _slide_of_row(self._reader)

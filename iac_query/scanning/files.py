@@ -22,6 +22,11 @@ class PackFile:
     path: str
     filename: str
 
+    @property
+    def name(self) -> str:
+        """The path that errors show."""
+        return public_url(self.path) if is_url(self.path) else self.path
+
 
 def pack_files(paths: PathLike | Iterable[PathLike]) -> list[PackFile]:
     """The packs, in the order given, those of a pattern sorted folder by folder.

@@ -138,7 +138,7 @@ def plan_scan(paths: PathLike | Iterable[PathLike], options: ScanOptions) -> Sca
             shape = _shape(reader, options)
             plan.shapes.append(known.setdefault(shape, shape))
             plan.rows.append(len(reader))
-    first = {shape: plan.files[plan.shapes.index(shape)].path for shape in known}
+    first = {shape: plan.files[plan.shapes.index(shape)].name for shape in known}
     fields = _table_fields(plan, first)
     fields.append(pa.field(RECORD, RECORD_TYPE))
     _add_constants(plan, fields)
@@ -166,7 +166,7 @@ def _table_fields(plan: ScanPlan, first: dict[Shape, str]) -> list[pa.Field]:
     do not go together make a text column that cannot be read.
     """
     groups: dict[str, list[tuple[PackColumn, str]]] = {}
-    for table in ("index", "slide", None):
+    for table in ("index", "slide", None, "place"):
         for shape, path in first.items():
             for column in shape.columns:
                 if column.table == table:

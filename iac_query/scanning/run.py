@@ -43,8 +43,9 @@ def scan(
     limit: int | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.Table]:
-    """The rows that the predicate holds for, in the packs' order, at most ``limit``; none at all
-    for no rows. One pack is open at a time, and closed when the iterator is.
+    """Of the first ``limit`` rows of all packs, or of all, those that the predicate holds for, in
+    the packs' order; none at all for no rows. One pack is open at a time, and closed when the
+    iterator is.
     """
     plan.require({*columns, *(name for part in predicate for name in part.columns)})
     sizes = BatchSizes(plan.options.batch_bytes, batch_rows)
@@ -53,13 +54,10 @@ def scan(
         if left == 0:
             return
         with plan.open(number) as reader:
-            for table in _PackScan(plan, number, reader).run(columns, predicate, left, sizes):
-                if left is not None:
-                    table = table.slice(0, left)
-                    left -= len(table)
-                yield table
-                if left == 0:
-                    return
+            count = len(reader) if left is None else min(left, len(reader))
+            yield from _PackScan(plan, number, reader).run(columns, predicate, count, sizes)
+        if left is not None:
+            left -= count
 
 
 class BatchSizes:
@@ -122,9 +120,10 @@ class _PackScan:
         self,
         columns: Sequence[str],
         predicate: Sequence[Conjunct],
-        limit: int | None,
+        count: int,
         sizes: BatchSizes,
     ) -> Iterator[pa.Table]:
+        """Of the first ``count`` rows those that the predicate holds for."""
         payload = self._plan.payload_columns
         on_payloads = [part for part in predicate if part.columns & payload]
         others = [part for part in predicate if not part.columns & payload]
@@ -133,9 +132,7 @@ class _PackScan:
         on_tables = [part for part in others if RECORD not in part.columns]
         decodes = bool(on_payloads) or not payload.isdisjoint(columns)
 
-        rows = np.arange(len(self._reader), dtype=np.int64)
-        if limit is not None and not predicate:
-            rows = rows[:limit]
+        rows = np.arange(count, dtype=np.int64)
         rows = rows[self._holds(on_tables, rows)]
         if decodes or on_records:
             batches = sizes.of_bytes(self._stored_bytes(rows), self._grows)

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "iac/bytes.h"
 #include "iac/error.h"
@@ -74,12 +75,36 @@ std::string_view JsonText::value() {
   return {first, static_cast<size_t>(at_ - first)};
 }
 
+// A loop, so that depth takes no stack.
 void JsonText::pass() {
+  std::string brackets;  // that are open
+  const auto pass_key = [this] {
+    next();
+    string();
+    expect(':');
+  };
+  do {
+    const char first = next();
+    if (first == '{' || first == '[') {
+      open(first);
+      brackets += first;
+      if (next() != (first == '{' ? '}' : ']')) {
+        if (first == '{') pass_key();
+        continue;
+      }
+    } else {
+      pass_scalar();
+    }
+    while (!brackets.empty() && !passed_comma()) {
+      close(brackets.back() == '{' ? '}' : ']');
+      brackets.pop_back();
+    }
+    if (!brackets.empty() && brackets.back() == '{') pass_key();
+  } while (!brackets.empty());
+}
+
+void JsonText::pass_scalar() {
   switch (next()) {
-    case '{':
-      return members([this](std::string_view) { pass(); });
-    case '[':
-      return items([this] { pass(); });
     case '"':
       string();
       return;

@@ -54,7 +54,7 @@ class JsonText {
   void finish();
 
  private:
-  static constexpr int max_depth = 127;  // as that of a pack's header
+  static constexpr size_t max_depth = 512;
 
   [[noreturn]] void fail(const char* reason) const;
   void open(char bracket);
@@ -62,6 +62,7 @@ class JsonText {
   void expect(char letter);
   bool passed_comma();
   void pass();
+  void pass_scalar();
   void pass_number();
   void pass_word(std::string_view word);
   void pass_escape();
@@ -70,7 +71,7 @@ class JsonText {
   const char* begin_;
   const char* at_;
   const char* end_;
-  int depth_ = 0;
+  size_t depth_ = 0;
 };
 
 // What a JSON string stands for, of the text between its quotes.

@@ -10,6 +10,7 @@
 #include "iac/error.h"
 #include "iac/gather.h"
 #include "iac/platform.h"
+#include "iac/wsi/tiles.h"
 
 namespace iac {
 
@@ -298,12 +299,17 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
 Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
                          const ReadOptions& options, Failures& failures) const {
   std::optional<dicom::PixelDecoders> pixels;
-  if (dicom::is_dicom(*this)) {
+  std::optional<wsi::TileDecoders> tiles;
+  if (dicom::is_dicom(*this) || wsi::is_slide(*this)) {
     std::vector<int64_t> present;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (!failures.at(i)) present.push_back(rows[i]);
     }
-    pixels.emplace(*this, present);
+    if (wsi::is_slide(*this)) {
+      tiles.emplace(*this, present);
+    } else {
+      pixels.emplace(*this, present);
+    }
   }
   struct Slab {
     size_t first, end;
@@ -339,6 +345,7 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
       try {
         codecs.back() = this->decoder(located.spans[i]);
         if (pixels) codecs.back() = &pixels->decoder(rows[i], located.spans[i], *codecs.back());
+        if (tiles) codecs.back() = &tiles->decoder(rows[i], *codecs.back(), options.images);
         if (options.images) require_images(*codecs.back(), located.spans[i]);
       } catch (const Error& error) {
         failures.add(i, error);

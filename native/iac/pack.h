@@ -27,7 +27,9 @@ struct ReadOptions {
   OnError on_error = OnError::raise;
   DecodeLimits limits;
   bool text = false;  // decoded documents (see documents.h) shrink to their text region
-  bool images = false;  // a record whose codec does not decode to images fails
+  // A record that does not decode to an image fails; of whole slides (see wsi/tiles.h) what is to be
+  // none decodes to nothing.
+  bool images = false;
 };
 
 // Immutable and usable by any number of threads at once, in forked children as well. Every Error

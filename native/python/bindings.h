@@ -17,6 +17,7 @@ namespace py = pybind11;
 
 using Rows = py::array_t<int64_t, py::array::c_style>;
 
+void bind_area_sums(py::module_& module);
 void bind_errors(py::module_& module);
 void bind_batch(py::module_& module);
 void bind_codec(py::module_& module);

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_native, module) {
   using namespace iac::python;
 
   module.doc() = "The C++ core of iac_query. Private: use the names of iac_query.";
+  bind_area_sums(module);
   bind_errors(module);
   bind_batch(module);
   bind_codec(module);

@@ -8,8 +8,19 @@
 namespace iac::python {
 namespace {
 
+// Why it failed, without the file's name, which the error gets anyway.
+std::string reason_of(const py::object& failed) {
+  const py::object reason = py::getattr(failed, "strerror", py::none());
+  if (!reason.is_none()) return py::str(reason).cast<std::string>();
+  auto text = py::str(failed).cast<std::string>();
+  const py::object pack = py::getattr(failed, "pack", py::none());
+  if (pack.is_none()) return text;
+  const std::string prefix = py::str(pack).cast<std::string>() + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
 Error error_of(const py::error_already_set& failed) {
-  const auto reason = py::str(failed.value()).cast<std::string>();
+  const std::string reason = reason_of(failed.value());
   if (failed.matches(PyExc_FileNotFoundError)) return {Error::Kind::not_found, reason, ENOENT};
   if (failed.matches(PyExc_PermissionError)) return {Error::Kind::system, reason, EACCES};
   if (failed.matches(PyExc_TimeoutError)) return {Error::Kind::system, reason, ETIMEDOUT};

@@ -19,7 +19,7 @@ const std::vector<Entry>& codecs() {
       {"zstd", make_zstd, {}},
       {"brotli", make_brotli, {}},
       {"jpegls", make_jpegls, {}},
-      {"jpeg2000", make_jpeg2000, {"profile"}},
+      {"jpeg2000", make_jpeg2000, {"profile", "encoded_color_space"}},
       {"jpeg", make_jpeg, {"tables_base64", "encoded_color_space"}},
       {"jxl", make_jxl, {}},
   };

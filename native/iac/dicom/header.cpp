@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "iac/base64.h"
 #include "iac/error.h"
 
 namespace iac::dicom {
@@ -24,24 +25,36 @@ std::string text_member(const json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// The element that an entry of `errors` keeps the bytes of.
-json restored_element(const json& entry) {
-  const std::string vr = text_member(entry, "stored_vr");
-  if (vr == "DS" || vr == "IS") {
-    const auto value = entry.find("value");
-    if (value == entry.end() || !value->is_string()) throw bad("an errors entry has no value");
-    json values = json::array();
-    const auto text = value->get<std::string>();
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find('\\', begin), text.size());
-      values.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return {{"Value", std::move(values)}, {"vr", vr}};
-  }
+std::string raw_base64(const json& entry) {
   const auto raw = entry.find("raw_base64");
   if (raw == entry.end() || !raw->is_string()) throw bad("an errors entry has no raw_base64");
-  return {{"InlineBinary", *raw}, {"vr", "UN"}};
+  return raw->get<std::string>();
+}
+
+// The text of numbers that an entry of `errors` keeps; nothing where it keeps other bytes.
+std::optional<std::string> number_text(const json& entry) {
+  const std::string vr = text_member(entry, "stored_vr");
+  if (vr != "DS" && vr != "IS") return std::nullopt;
+  const auto value = entry.find("value");
+  if (value != entry.end() && value->is_string()) return value->get<std::string>();
+  const auto bytes = from_base64(raw_base64(entry));
+  if (!bytes) throw bad("the raw_base64 of an errors entry is not base64");
+  const auto is_ascii = [](std::byte letter) { return letter < std::byte{0x80}; };
+  if (!std::all_of(bytes->begin(), bytes->end(), is_ascii)) return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+}
+
+// The element that an entry of `errors` keeps.
+json restored_element(const json& entry) {
+  const auto text = number_text(entry);
+  if (!text) return {{"InlineBinary", raw_base64(entry)}, {"vr", "UN"}};
+  json values = json::array();
+  for (size_t begin = 0; begin <= text->size();) {
+    const size_t end = std::min(text->find('\\', begin), text->size());
+    values.push_back(text->substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return {{"Value", std::move(values)}, {"vr", text_member(entry, "stored_vr")}};
 }
 
 uint32_t tag_of(const json& step) {

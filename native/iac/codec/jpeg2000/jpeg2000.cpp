@@ -20,13 +20,15 @@ struct Payload {
 
 class Jpeg2000 final : public ImageCodec {
  public:
-  Jpeg2000(bool ht, bool jp2, bool lossless) : ht_(ht), jp2_(jp2), lossless_(lossless) {}
+  Jpeg2000(bool ht, bool jp2, bool lossless, bool ycbcr)
+      : ht_(ht), jp2_(jp2), lossless_(lossless), ycbcr_(ycbcr) {}
 
   std::string_view name() const override { return "jpeg2000"; }
 
   std::string parameters() const override {
     return std::string("{\"profile\": \"") + (ht_ ? "ht" : "classic") + "\", \"container\": \"" +
-           (jp2_ ? "jp2" : "j2k") + "\", \"lossless\": " + (lossless_ ? "true" : "false") + "}";
+           (jp2_ ? "jp2" : "j2k") + "\", \"lossless\": " + (lossless_ ? "true" : "false") +
+           (ycbcr_ ? ", \"encoded_color_space\": \"YCbCr\"}" : "}");
   }
 
  protected:
@@ -57,6 +59,7 @@ class Jpeg2000 final : public ImageCodec {
   void encode_pixels(const ImageShape& shape, const std::byte* pixels,
                      std::vector<std::byte>& out) const override {
     if (jp2_) throw refused("container jp2 is for decoding only");
+    if (ycbcr_) throw refused("encoded_color_space YCbCr is for decoding only");
     if (shape.type != PixelType::uint8 && shape.type != PixelType::uint16) {
       throw refused(std::string(name_of(shape.type)) + " cannot be stored, uint8 and uint16 can");
     }
@@ -72,6 +75,9 @@ class Jpeg2000 final : public ImageCodec {
     Payload parsed;
     parsed.boxes = j2k::read_boxes(payload);
     parsed.stream = j2k::read_codestream(parsed.boxes.codestream);
+    // A transform that the codestream itself names leads to RGB.
+    const bool is_bare = parsed.boxes.colour == j2k::Colour::unspecified;
+    if (ycbcr_ && is_bare && !parsed.stream.has_transform) parsed.boxes.colour = j2k::Colour::sycc;
     return parsed;
   }
 
@@ -136,6 +142,7 @@ class Jpeg2000 final : public ImageCodec {
   }
 
   bool ht_, jp2_, lossless_;
+  bool ycbcr_;  // what bare codestreams hold
 };
 
 }  // namespace
@@ -148,8 +155,9 @@ std::shared_ptr<const Codec> make_jpeg2000(Params& params) {
   if (is_given_twice && jp2 != alias) {
     throw params.bad("container and codestream are two names of one parameter and differ");
   }
+  const bool ycbcr = params.choice("encoded_color_space", {"RGB", "YCbCr"}) == "YCbCr";
   if (ht && (jp2 || alias)) throw params.bad("container jp2 is for profile classic only");
-  return std::make_shared<Jpeg2000>(ht, jp2 || alias, params.boolean("lossless", true));
+  return std::make_shared<Jpeg2000>(ht, jp2 || alias, params.boolean("lossless", true), ycbcr);
 }
 
 }  // namespace iac

@@ -1,0 +1,380 @@
+"""Building packs of whole-slide images."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from itertools import chain
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from tqdm import tqdm
+
+from ..._options import PathLike, worker_count
+from ...build import build_pack_streaming
+from ...codec import Codec
+from .._encoding import refuse_existing
+from .profile import Profile, choose, jxl_codec, jxl_params
+from .raster import Raster, encoded_raster, kept_raster
+from .schema import (
+    ASSOCIATED_ID,
+    EXTENDED_SCHEMA_VERSION,
+    ICC_NAME,
+    MAX_TILE_SIDE,
+    METADATA_NAME,
+    NONE_ID,
+    PAYLOAD_TYPE,
+    RASTER_IDS,
+    SCHEMA_VERSION,
+    ZSTD_ID,
+    Kind,
+)
+from .sources import Source, open_source
+
+_ZSTD_LEVEL = 3
+
+_INDEX = pa.schema(
+    {
+        "kind": pa.uint8(),
+        "name": pa.string(),
+        "tile_x": pa.uint32(),
+        "tile_y": pa.uint32(),
+        "valid_width": pa.uint16(),
+        "valid_height": pa.uint16(),
+        "image_width": pa.uint32(),
+        "image_height": pa.uint32(),
+        "codec_id": pa.uint8(),
+        "offset": pa.uint64(),
+        "length": pa.uint32(),
+        "crc32": pa.uint32(),
+        "flags": pa.uint8(),
+    }
+)
+
+
+def build_wsi_image_package(
+    source_path: PathLike,
+    output_path: PathLike,
+    *,
+    slide_id: str,
+    patient_id: str = "",
+    specimen_id: str = "",
+    native_mpp: float | tuple[float, float] | None = None,
+    lossless: bool = False,
+    distance: float | None = None,
+    effort: int = 7,
+    tile_size: int | tuple[int, int] = 512,
+    workers: int | None = 1,
+    overwrite: bool = False,
+    show_progress: bool = False,
+    levels: Sequence[int] = (),
+) -> None:
+    """Writes the pack of a slide: its whole native raster, and what its file has beside it.
+
+    * ``source_path``: TIFF (``.svs .ndpi .scn .bif .tif .tiff``), or any image that Pillow opens.
+    * ``native_mpp``: micrometres a pixel, one number or one for x and y each, over what the source
+      says; needed where it says nothing.
+    * ``lossless``, ``distance``: of JPEG XL. With neither, the pack matches the source: tiles of
+      JPEG and JPEG 2000 below 1 bit a pixel are stored as they are; a lossless source becomes
+      lossless JPEG XL, a lossy one JPEG XL of the smallest distance that is at least 40 dB from it
+      and smaller, or else its own tiles again.
+    * ``effort``: of JPEG XL, 1 to 10.
+    * ``tile_size``: of JPEG XL tiles, one number or width and height. A row of tiles is in memory.
+    * ``workers``: threads that decode and encode, None for as many as there are processors.
+    * ``levels``: coarser rasters to store as well, each by how many native pixels, across and down,
+      one of its pixels is the mean of: numbers that the tiles' height divides by, rising.
+
+    Tiles of one colour, the most frequent such colour, are left out: it is the background.
+
+    Raises ValueError for a slide that is broken, or of a kind that the schema does not hold, naming
+    file and tile, where ``native_mpp`` or ``distance`` is needed, and for arguments out of range;
+    the OSError of a file that cannot be read; FileExistsError where there is a pack and not
+    ``overwrite``. On any error nothing is left behind and an old file stays.
+    """
+    worker_count(workers)
+    size = _tile_size(tile_size)
+    _check_encoding(lossless, distance, effort)
+    for name, text in (
+        ("slide_id", slide_id),
+        ("patient_id", patient_id),
+        ("specimen_id", specimen_id),
+    ):
+        _check_text(name, text)
+    if not slide_id:
+        raise ValueError("slide_id is empty")
+    path = os.path.abspath(os.fsdecode(output_path))
+    refuse_existing(path, overwrite)
+    source = open_source(source_path)
+    mpp, provenance = _mpp(source, native_mpp)
+    profile = choose(source, size, lossless, distance, effort, workers)
+    factors = _levels(levels, profile)
+    extras = _Extras(source, profile, provenance)
+    slides = pa.table(
+        {
+            "slide_idx": pa.array([0], pa.uint8()),
+            "slide_id": pa.array([slide_id], pa.string()),
+            "patient_id": pa.array([patient_id], pa.string()),
+            "specimen_id": pa.array([specimen_id], pa.string()),
+        }
+    )
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    # The tables stand before the tiles in a pack, and are known behind them.
+    with tempfile.TemporaryFile(dir=os.path.dirname(path)) as file:
+        raster = _raster(source, profile, factors, workers, show_progress, file)
+        header = {
+            **_header(source, profile, raster, factors),
+            "native_mpp_x": mpp[0],
+            "native_mpp_y": mpp[1],
+            "mpp_provenance": provenance,
+        }
+        build_pack_streaming(
+            path,
+            header,
+            slides,
+            _index(profile, raster, factors, extras),
+            chain(raster.payloads, extras.payloads),
+            overwrite=overwrite,
+        )
+
+
+def _levels(levels: Sequence[int], profile: Profile) -> tuple[int, ...]:
+    factors = tuple(levels)
+    for factor in factors:
+        if isinstance(factor, bool) or not isinstance(factor, int):
+            raise TypeError(f"levels are {factors}, expected ints")
+        if factor < 2 or profile.tile_size[1] % factor:
+            raise ValueError(
+                f"levels are {factors}, expected numbers from 2 on that the tiles' height, "
+                f"{profile.tile_size[1]}, divides by"
+            )
+    if list(factors) != sorted(set(factors)) or len(factors) > 254:
+        raise ValueError(f"levels are {factors}, expected each once, from the finest on")
+    return factors
+
+
+def _raster(
+    source: Source,
+    profile: Profile,
+    levels: Sequence[int],
+    workers: int | None,
+    show: bool,
+    file: IO[bytes],
+) -> Raster:
+    """Reads the whole source, so that a broken one is found before anything is written."""
+    tiles = sum(_cells(source, profile, factor) for factor in (1, *levels))
+    with tqdm(total=tiles, unit=" tiles", disable=not show) as bar:
+        if profile.native is None:
+            return encoded_raster(source, profile, levels, workers, bar, file)
+        kept = kept_raster(source, profile, workers, bar)
+        if not levels:
+            return kept
+        coarser = encoded_raster(source, profile, levels, workers, bar, file)
+        payloads = chain(kept.payloads, coarser.payloads)
+        places = kept.places + coarser.places
+        return Raster(kept.background, kept.provenance, places, payloads)
+
+
+def _cells(source: Source, profile: Profile, factor: int = 1) -> int:
+    """Tiles in the grid of a raster."""
+    size = -(-source.width // factor), -(-source.height // factor)
+    return math.prod(-(-s // t) for s, t in zip(size, profile.tile_size, strict=True))
+
+
+class _Extras:
+    """The records behind the tiles: metadata, profile, associated images."""
+
+    def __init__(self, source: Source, profile: Profile, provenance: str) -> None:
+        #: Of each its columns of the index.
+        self.rows: list[dict[str, Any]] = []
+        self.payloads: list[bytes] = []
+        zstd = Codec.create(Codec.ZSTD, level=_ZSTD_LEVEL)
+        text = json.dumps(
+            _scanner_metadata(source, provenance),
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
+        self._add(Kind.SCANNER_METADATA, METADATA_NAME, ZSTD_ID, zstd.encode(text.encode()))
+        if source.icc_profile is not None:
+            self._add(Kind.ICC_PROFILE, ICC_NAME, NONE_ID, source.icc_profile)
+        codec = jxl_codec(jxl_params(0, profile.effort))
+        for image in sorted(source.associated, key=lambda image: image.name):
+            height, width, _ = image.pixels.shape
+            self._add(
+                Kind.ASSOCIATED_IMAGE,
+                image.name,
+                ASSOCIATED_ID,
+                codec.encode(image.pixels),
+                image_width=width,
+                image_height=height,
+            )
+            if image.icc_profile is not None:
+                self._add(Kind.ASSOCIATED_ICC_PROFILE, image.name, NONE_ID, image.icc_profile)
+
+    def _add(self, kind: Kind, name: str, codec_id: int, payload: bytes, **columns: Any) -> None:
+        self.rows.append({"kind": int(kind), "name": name, "codec_id": codec_id, **columns})
+        self.payloads.append(payload)
+
+
+def _scanner_metadata(source: Source, provenance: str) -> dict[str, Any]:
+    return {
+        "backend": source.backend,
+        "source_format": source.format,
+        "source_mode": source.mode,
+        "source_dimensions": [source.width, source.height],
+        "source_storage": dict(source.storage),
+        "original_orientation": source.orientation,
+        "mpp_provenance": provenance,
+        "source_info": dict(source.info),
+        "associated_images_preserved": source.keeps_associated,
+        "associated_images": [
+            {
+                "name": image.name,
+                "width": image.pixels.shape[1],
+                "height": image.pixels.shape[0],
+                "source_mode": image.source_mode,
+                "stored_mode": "RGB",
+                "alpha_handling": image.alpha_handling,
+                "source_info": image.info,
+                "icc_profile_present": image.icc_profile is not None,
+            }
+            for image in sorted(source.associated, key=lambda image: image.name)
+        ],
+    }
+
+
+def _index(profile: Profile, raster: Raster, levels: Sequence[int], extras: _Extras) -> pa.Table:
+    places, more = raster.places, extras.rows
+    raster_id, coarser_id = RASTER_IDS[profile.codec], RASTER_IDS["jxl"]
+    rows = [
+        *(
+            {
+                "kind": int(Kind.TILE),
+                "name": "",
+                "level": place.level,
+                "tile_x": place.x,
+                "tile_y": place.y,
+                "valid_width": place.width,
+                "valid_height": place.height,
+                "codec_id": coarser_id if place.level else raster_id,
+            }
+            for place in places
+        ),
+        *more,
+    ]
+    schema = _INDEX.append(pa.field("level", pa.uint8())) if levels else _INDEX
+    columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    columns["flags"] = [0] * len(rows)
+    return pa.table(columns, schema)
+
+
+def _header(
+    source: Source, profile: Profile, raster: Raster, levels: Sequence[int]
+) -> dict[str, Any]:
+    across, down = profile.tile_size
+    gray = source.channels == 1
+    plain = not gray and source.dtype == np.uint8 and not levels
+    if profile.native is not None:
+        plain = plain and profile.native.plain
+    cells = _cells(source, profile)
+    stored = sum(place.level == 0 for place in raster.places)
+    codecs = {RASTER_IDS[profile.codec]: (profile.codec, profile.params)}
+    if levels:
+        codecs.setdefault(RASTER_IDS["jxl"], ("jxl", profile.jxl_params))
+    codecs |= {
+        ZSTD_ID: ("zstd", {"level": _ZSTD_LEVEL}),
+        NONE_ID: ("none", {}),
+        ASSOCIATED_ID: ("jxl", jxl_params(0, profile.effort)),
+    }
+    header = {
+        "payload_type": PAYLOAD_TYPE,
+        "wsi_schema_version": SCHEMA_VERSION if plain else EXTENDED_SCHEMA_VERSION,
+        "archive_contract": "complete_raster",
+        "completeness": "full_raster",
+        "width": source.width,
+        "height": source.height,
+        "tile_width": across,
+        "tile_height": down,
+        "grid_width": -(-source.width // across),
+        "grid_height": -(-source.height // down),
+        "raster_storage": "sparse_background",
+        "stored_tile_count": stored,
+        "implicit_background_tile_count": cells - stored,
+        "origin": "top_left",
+        "orientation": "canonical",
+        "original_orientation": source.orientation,
+        "background_rgb" if plain else "background": list(raster.background),
+        "background_provenance": raster.provenance,
+        "pixel_dtype": source.dtype.name,
+        "samples_per_pixel": source.channels,
+        "color_space": "GRAY" if gray else "RGB",
+        "raster_codec": profile.codec,
+        "raster_codec_params": profile.params,
+        "raster_profile_selection": profile.selection,
+        "record_codecs": [
+            {"id": id, "name": name, "params": params} for id, (name, params) in codecs.items()
+        ],
+        "source_format": source.format,
+        "import_backend": source.backend,
+        "associated_images_preserved": source.keeps_associated,
+        "created_by": "iac_query",
+    }
+    if levels:
+        header["levels"] = [{"downsample": factor} for factor in levels]
+    return header
+
+
+def _mpp(source: Source, given: Any) -> tuple[tuple[float, float], str]:
+    if given is None:
+        if source.mpp is None:
+            raise ValueError(
+                f"{source.path}: does not say how large a pixel is, pass native_mpp= in micrometres"
+            )
+        return source.mpp, "source_metadata"
+    pair = tuple(given) if isinstance(given, tuple | list) else (given, given)
+    if len(pair) != 2 or not all(_is_number(v) and math.isfinite(v) and v > 0 for v in pair):
+        raise ValueError(f"native_mpp is {given!r}, expected a number above 0, or two")
+    return (float(pair[0]), float(pair[1])), "user_override"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _tile_size(given: Any) -> tuple[int, int]:
+    pair = tuple(given) if isinstance(given, tuple | list) else (given, given)
+    for side in pair:
+        if isinstance(side, bool) or not hasattr(side, "__index__"):
+            raise TypeError(f"tile_size is {given!r}, expected an int, or two")
+    if len(pair) != 2 or not all(1 <= side <= MAX_TILE_SIDE for side in pair):
+        raise ValueError(f"tile_size is {given!r}, expected 1 to {MAX_TILE_SIDE}, or two of them")
+    return pair[0].__index__(), pair[1].__index__()
+
+
+def _check_encoding(lossless: bool, distance: float | None, effort: int) -> None:
+    if not isinstance(lossless, bool):
+        raise TypeError(f"lossless is {lossless!r}, expected a bool")
+    if lossless and distance is not None:
+        raise ValueError("lossless=True and distance= exclude each other")
+    if distance is not None:
+        if not _is_number(distance):
+            raise TypeError(f"distance is {distance!r}, expected a number")
+        if not 0 < distance <= 25:
+            raise ValueError(f"distance is {distance}, expected above 0, to 25")
+    if isinstance(effort, bool) or not isinstance(effort, int):
+        raise TypeError(f"effort is {effort!r}, expected an int")
+    if not 1 <= effort <= 10:
+        raise ValueError(f"effort is {effort}, expected 1 to 10")
+
+
+def _check_text(name: str, text: Any) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is {text!r}, expected a str")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name} is no text of UTF-8") from None
