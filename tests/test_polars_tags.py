@@ -11,7 +11,14 @@ from packs import write_pack
 import iac_query as iac
 
 pl = pytest.importorskip("polars")
-TAGS = ("SliceThickness", "PatientID", "PixelSpacing", "00100010", "(0008,0060)", "TransferSyntaxUID")
+TAGS = (
+    "SliceThickness",
+    "PatientID",
+    "PixelSpacing",
+    "00100010",
+    "(0008,0060)",
+    "TransferSyntaxUID",
+)
 
 
 def of_rows(pack: Path, expression: pl.Expr) -> list:

@@ -119,8 +119,9 @@ def build_dicom_patient_package_from_files(
     block of frames, one file, and some kilobytes an instance.
 
     Raises DicomConflictError for files of several patients and for different ones with one SOP
-    Instance UID, with all pairs of such files; ValueError where no file can be read; FileExistsError where
-    there is a pack and not ``overwrite``. On any error nothing is left behind.
+    Instance UID, with all pairs of such files; ValueError where no file can be read;
+    FileExistsError where there is a pack and not ``overwrite``. On any error nothing is left
+    behind.
     """
     if storage not in ("jxl", "original"):
         raise ValueError(f"storage is {storage!r}, expected 'jxl' or 'original'")

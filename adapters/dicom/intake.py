@@ -175,9 +175,7 @@ class Intake:
         self.counts.update(error["code"] for error in model.get("errors", ()))
 
 
-def _conflict_of(
-    first: Instance, second: Instance, reason: str, advice: str
-) -> DicomConflictError:
+def _conflict_of(first: Instance, second: Instance, reason: str, advice: str) -> DicomConflictError:
     return DicomConflictError([DicomConflict(first.source, second.source, reason, advice)])
 
 

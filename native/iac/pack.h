@@ -27,8 +27,8 @@ struct ReadOptions {
   OnError on_error = OnError::raise;
   DecodeLimits limits;
   bool text = false;  // decoded documents (see documents.h) shrink to their text region
-  // A record that does not decode to an image fails; of whole slides (see wsi/tiles.h) what is to be
-  // none decodes to nothing.
+  // A record that does not decode to an image fails; of whole slides (see wsi/tiles.h) what is to
+  // be none decodes to nothing.
   bool images = false;
 };
 

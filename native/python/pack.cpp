@@ -143,8 +143,7 @@ static py::list dicom_patient_ids(const Pack& pack, const Rows& rows, bool verif
 static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<std::string>& tag,
                         bool verify, const std::string& on_error) {
   const OnError rule = parse_on_error(on_error);
-  const std::optional<uint32_t> number =
-      tag ? std::optional(dicom::parse_tag(*tag)) : std::nullopt;
+  const std::optional<uint32_t> number = tag ? std::optional(dicom::parse_tag(*tag)) : std::nullopt;
   ReadOptions options;
   options.verify = verify;
   const py::gil_scoped_release release;
