@@ -42,8 +42,7 @@ class Images {
     const auto type = pixel_type(name);
     if (!type) {
       throw Error(Error::Kind::argument, "the dtype of the image is '" + std::string(name) +
-                                             "', expected uint8, int8, uint16, int16, float16 or "
-                                             "float32");
+                                             "', expected an integer or float of NumPy, as uint16");
     }
     shape.type = *type;
     return shape;

@@ -1,7 +1,6 @@
 // iac_hu(record) -> STRUCT(height, width, channels, data FLOAT[]): the pixels of a DICOM instance
 // after its modality LUT, row by row with channels interleaved; NULL without pixels.
 #include <iac/dicom/modality.h>
-#include <iac/dicom/pixels.h>
 #include <iac/error.h>
 #include <iac/workers.h>
 
@@ -31,7 +30,7 @@ struct Image {
 
 void write_values(const Records& records, duckdb_vector out) {
   const auto headers = records.read_headers();
-  const Batch batch = records.read(true);
+  const Batch batch = records.read_images();
   const auto* const offsets = reinterpret_cast<const uint64_t*>(batch.offsets.data());
   const auto integers = [&](idx_t child) {
     return static_cast<int32_t*>(
@@ -47,13 +46,9 @@ void write_values(const Records& records, duckdb_vector out) {
   for (size_t i = 0; i < batch.count; ++i) {
     const idx_t slot = records.slots[i];
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
-    if (dicom::is_without_pixels(records.pack, batch, i)) {
+    if (shape.channels == 0) {
       missing.push_back(slot);
       continue;
-    }
-    if (shape.channels == 0) {
-      throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
-          .at(records.rows[i]);
     }
     heights[slot] = image_side(shape.height, records.rows[i]);
     widths[slot] = image_side(shape.width, records.rows[i]);

@@ -3,9 +3,7 @@
 // for what is no image of a whole slide.
 #include "image.h"
 
-#include <iac/dicom/pixels.h>
 #include <iac/error.h>
-#include <iac/wsi/tiles.h>
 
 #include <vector>
 
@@ -41,12 +39,8 @@ void write_images(const Records& records, duckdb_vector out) {
   for (size_t i = 0; i < batch.count; ++i) {
     const ImageShape shape = batch.images.empty() ? ImageShape{} : batch.images[i];
     if (shape.channels == 0) {
-      if (wsi::is_slide(records.pack) || dicom::is_without_pixels(records.pack, batch, i)) {
-        missing.push_back(slots[i]);
-        continue;
-      }
-      throw Error(Error::Kind::codec, "its codec does not decode to images, use iac_payload")
-          .at(rows[i]);
+      missing.push_back(slots[i]);
+      continue;
     }
     heights[slots[i]] = image_side(shape.height, rows[i]);
     widths[slots[i]] = image_side(shape.width, rows[i]);

@@ -41,7 +41,7 @@ class Records {
   Batch read(bool decode) const;
   // Decoded, of documents their text region alone.
   Batch read_text() const;
-  // Decoded, but what is no image of a whole slide, which is empty.
+  // Decoded; a record that is to be an image and is none fails, see ReadOptions.
   Batch read_images() const;
 
   // Their DICOM headers. Throws Error as read() does, and for packs that have none.

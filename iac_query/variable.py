@@ -82,7 +82,7 @@ class VariableRecordPack(RecordPack):
         if not native.decodes_to_images:
             return native.read_one(number, True, verify, max_record_bytes)
         options = read_options(True, 1, verify, "raise", max_record_bytes, max_samples=max_samples)
-        batch = native.read(np.array([number]), *options)
+        batch = native.read(np.array([number]), *options, images=True)
         if batch.images is None:
             raise row_error(CodecError, native.path, number, "the DICOM instance has no pixels")
         return single_image(batch)
@@ -193,8 +193,9 @@ class VariableRecordPack(RecordPack):
             True, workers, verify, on_error, max_record_bytes, max_batch_bytes, max_samples
         )
         native = self._reader.native
-        batch = native.read(row_array(rows, len(self._reader)), *options)
-        kind = ImageBatch if native.decodes_to_images else ContiguousRecordBatch
+        images = native.decodes_to_images
+        batch = native.read(row_array(rows, len(self._reader)), *options, images=images)
+        kind = ImageBatch if images else ContiguousRecordBatch
         return kind.from_native(batch, on_error, report)
 
     def read_tensor(
@@ -226,7 +227,7 @@ class VariableRecordPack(RecordPack):
         rows = row_array(rows, len(reader))
         if len(rows) == 0:
             raise ValueError("no rows, so no shape of a tensor")
-        batch = reader.native.read(rows, *options)
+        batch = reader.native.read(rows, *options, images=True)
         try:
             return stacked_images(batch)
         except ValueError as error:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import pickle
 import threading
 
 import iac_query.adapters.dicom.spool as spool_module
@@ -11,7 +12,9 @@ import pytest
 from dicoms import BUNDLED, build, file_of, pack_of, pixels_of, slice_of
 from iac_query.adapters import dicom
 from iac_query.adapters.dicom import columns
+from iatro.iac.adapters import dicom as peer
 
+import iac_query as iac
 from iac_query import Codec
 
 CT = BUNDLED / "test_files" / "CT_small.dcm"
@@ -78,6 +81,51 @@ def test_copies_are_kept_once_and_conflicts_name_both(tmp_path):
         build(tmp_path / "y.iac", tmp_path / "one", tmp_path / "two")
     assert "Other" not in str(raised.value)
     assert not (tmp_path / "y.iac").exists()
+
+
+def test_all_conflicts_of_a_run_are_named_at_once(tmp_path):
+    names = [f"{number}{version}" for number in range(12) for version in "abc"]
+    for name in names:
+        ds = slice_of(int(name[:-1]), PatientName=f"Secret^{name[-1]}")
+        (tmp_path / name).write_bytes(file_of(ds))
+    files = [tmp_path / name for name in names]
+    with pytest.raises(dicom.DicomConflictError) as raised:
+        build(tmp_path / "x.iac", *files, b"no file", tmp_path / "0a")
+    error = raised.value
+    assert error.count == len(error.conflicts) == 24
+    assert error.paths == tuple(str(tmp_path / name) for name in names if name[-1] != "a")
+    assert error.conflicts[1].first == str(tmp_path / "0a")
+    lines = str(error).splitlines()
+    assert lines[0].startswith("24 files conflict with earlier ones: leave one of the two out")
+    assert (len(lines), lines[-1]) == (12, "and 14 more")
+    assert "Secret" not in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    left = [file for file in files if str(file) not in error.paths]
+    assert build(tmp_path / "x.iac", *left).instances == 12
+
+
+def test_the_first_of_conflicting_files_may_be_kept(tmp_path):
+    files = [slice_of(0), slice_of(1), slice_of(0, PatientName="B"), slice_of(2, PatientID="P-2")]
+    result = build(tmp_path / "x.iac", *files, conflicts="first")
+    assert (result.instances, result.duplicates) == (2, 0)
+    assert [failure.source for failure in result.failures] == ["input 2", "input 3"]
+    for failure in result.failures:
+        assert isinstance(failure.error, dicom.DicomConflictError)
+        assert failure.error.conflicts[0].first == "input 0"
+    pack = dicom.DicomPatientReader(tmp_path / "x.iac")
+    assert pack.header["errors"] == [{"code": "conflicting_file", "count": 2}]
+    assert pack.read_dataset(0).PatientName == "Made^Up"
+    with pytest.raises(ValueError, match="conflicts is 'last', expected 'error' or 'first'"):
+        build(tmp_path / "x.iac", *files, conflicts="last")
+
+
+def test_a_patient_without_an_id_is_null(tmp_path):
+    build(tmp_path / "x.iac", slice_of(0, PatientID=""))
+    with iac.connect() as con:
+        query = f"SELECT patient_id, iac_tag(record, 'PatientID') FROM '{tmp_path}/x.iac'"
+        assert con.sql(query).fetchall() == [(None, None)]
+    assert iac.scan_arrow(tmp_path / "x.iac").read_all()["patient_id"].to_pylist() == [None]
+    assert peer.DicomPatientReader(tmp_path / "x.iac").read_pixel_array(0).shape == (12, 16)
 
 
 def test_one_patient_or_many(tmp_path):

@@ -15,7 +15,8 @@ from .build import (
     build_dicom_patient_package,
     build_dicom_patient_package_from_files,
 )
-from .intake import DicomConflictError, FileFailure
+from .conflicts import DicomConflict, DicomConflictError
+from .intake import FileFailure
 from .read import DicomPatientReader
 from .schema import PAYLOAD_TYPE
 from .sources import DicomInput
@@ -24,6 +25,7 @@ from .volume import Volume
 __all__ = [
     "PAYLOAD_TYPE",
     "DicomBuild",
+    "DicomConflict",
     "DicomConflictError",
     "DicomInput",
     "DicomPatientReader",

@@ -25,6 +25,7 @@ from .tables import instance_table, series_table
 
 Storage = Literal["jxl", "original"]
 Patients = Literal["one", "many"]
+Conflicts = Literal["error", "first"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class DicomBuild:
     series: int
     #: Files left out because they are byte for byte another one's copy.
     duplicates: int
-    #: Files left out because they cannot be read.
+    #: Files left out because they cannot be read, or conflict with an earlier one.
     failures: tuple[FileFailure, ...]
     #: The pack's ``dicom_schema_version``: 1 where iatro-base-iac 0.1.4 reads it, else 2.
     schema_version: int
@@ -55,6 +56,7 @@ def build_dicom_patient_package(
     storage: Storage = "jxl",
     exact: bool | None = None,
     patients: Patients = "one",
+    conflicts: Conflicts = "error",
     tags: Iterable[str] = (),
     strict: bool = False,
     show_progress: bool = False,
@@ -73,6 +75,7 @@ def build_dicom_patient_package(
         storage=storage,
         exact=exact,
         patients=patients,
+        conflicts=conflicts,
         tags=tags,
         strict=strict,
         show_progress=show_progress,
@@ -90,6 +93,7 @@ def build_dicom_patient_package_from_files(
     storage: Storage = "jxl",
     exact: bool | None = None,
     patients: Patients = "one",
+    conflicts: Conflicts = "error",
     tags: Iterable[str] = (),
     strict: bool = False,
     show_progress: bool = False,
@@ -103,6 +107,9 @@ def build_dicom_patient_package_from_files(
     * ``exact``: keep the headers' bytes too, so that ``read_dicom(row, exact=True)`` gives them
       back. None for where the storage is "original", which always does.
     * ``patients``: ``"one"`` refuses files of several, ``"many"`` takes them.
+    * ``conflicts``: what becomes of a file that has another one's SOP Instance UID but not its
+      bytes, or is of another patient than it may be. ``"error"`` stops, with all of them in the
+      error; ``"first"`` keeps the first file and has the others in ``failures``.
     * ``tags``: elements, by keyword or as eight hexadecimal digits, that become columns of the
       instance table: float64, int64, date32 or string, lists where there may be several values;
       null where an instance has no such value.
@@ -112,13 +119,16 @@ def build_dicom_patient_package_from_files(
     block of frames, one file, and some kilobytes an instance.
 
     Raises DicomConflictError for files of several patients and for different ones with one SOP
-    Instance UID, naming both files; ValueError where no file can be read; FileExistsError where
-    there is a pack and not ``overwrite``. On any error nothing is left behind.
+    Instance UID, with all pairs of such files; ValueError where no file can be read;
+    FileExistsError where there is a pack and not ``overwrite``. On any error nothing is left
+    behind.
     """
     if storage not in ("jxl", "original"):
         raise ValueError(f"storage is {storage!r}, expected 'jxl' or 'original'")
     if patients not in ("one", "many"):
         raise ValueError(f"patients is {patients!r}, expected 'one' or 'many'")
+    if conflicts not in ("error", "first"):
+        raise ValueError(f"conflicts is {conflicts!r}, expected 'error' or 'first'")
     worker_count(workers)
     schema.codec_of(schema.PIXELS_JXL, effort)
     if isinstance(dicom_files, str | bytes | os.PathLike):
@@ -129,7 +139,14 @@ def build_dicom_patient_package_from_files(
     folder = os.path.dirname(require_free(output_path, overwrite))
     with tempfile.TemporaryFile(dir=folder) as file:
         spool = Spool(file, effort=effort, workers=workers, verify=verify)
-        intake = Intake(columns, original=original, exact=exact, many=many, strict=strict)
+        intake = Intake(
+            columns,
+            original=original,
+            exact=exact,
+            many=many,
+            strict=strict,
+            keep_first=conflicts == "first",
+        )
         with quiet(), tqdm(dicom_files, disable=not show_progress, unit="file") as sources:
             spool.take(intake.frames(sources))
         instances, series = intake.instances, intake.series

@@ -271,15 +271,6 @@ def stored_frame(frame: bytes, array: npt.NDArray[Any], pixel: ImagePixel) -> in
     return codec_id if np.array_equal(found, array) else schema.FRAME_NONE
 
 
-def are_pixels(decoded: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether pixels of ``dtype`` may be stored as ``decoded``: integers in the same bits."""
-    return decoded == dtype or (decoded.kind, dtype.kind, dtype.itemsize) == (
-        "u",
-        "i",
-        decoded.itemsize,
-    )
-
-
 def pixels_of(
     decoded: npt.NDArray[Any], dtype: np.dtype[Any], bits_stored: int
 ) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .columns import TagColumn
+from .conflicts import MOST_KEPT, DicomConflict, DicomConflictError
 from .instance import (
     Frame,
     Instance,
@@ -21,10 +22,6 @@ from .instance import (
 from .sources import name_of, read_source
 from .tables import Series
 from .template import Template
-
-
-class DicomConflictError(ValueError):
-    """Files that cannot be in one pack together."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +37,27 @@ class Intake:
 
     ``original``: frames are their bytes in the file, not pixels. ``exact``: headers are kept.
     ``many``: of several patients, if not in one series. ``strict``: all files have to be readable.
+    ``keep_first``: a file that conflicts with an earlier one is left out.
     """
 
     def __init__(
-        self, columns: list[TagColumn], *, original: bool, exact: bool, many: bool, strict: bool
+        self,
+        columns: list[TagColumn],
+        *,
+        original: bool,
+        exact: bool,
+        many: bool,
+        strict: bool,
+        keep_first: bool,
     ) -> None:
         self._columns = columns
         self._original, self._exact = original, exact
-        self._many, self._strict = many, strict
+        self._many, self._strict, self._keep_first = many, strict, keep_first
         self._series: dict[tuple[str, str], Series] = {}
         self._by_uid: dict[str, Instance] = {}
         # The first instance that names the patient of a series, or of the pack (None).
         self._patients: dict[tuple[str, str] | None, Instance] = {}
+        self._conflicts: list[DicomConflict] = []
         self.failures: list[FileFailure] = []
         #: What the header's "errors" count.
         self.counts: Counter[str] = Counter()
@@ -73,18 +79,33 @@ class Intake:
         return [self._series[key] for key in sorted(self._series)]
 
     def frames(self, sources: Iterable[Any]) -> Iterator[Frame]:
-        """The frames of all files that can be read."""
+        """The frames of all files that can be read.
+
+        From the first conflict on there will be no pack: the files after it are only compared, and
+        DicomConflictError with all conflicts is raised behind the last.
+        """
         for position, source in enumerate(sources):
             name = name_of(source, position)
             try:
                 yield from self._frames_of(source, name)
-            except (DicomConflictError, MemoryError):
+            except MemoryError:
                 raise
+            except DicomConflictError as conflict:
+                self._conflict(name, conflict)
             except Exception as error:  # pydicom has one of every kind for broken files
                 if self._strict:
                     raise ValueError(f"{name}: cannot be read: {error}") from error
                 self.failures.append(FileFailure(name, error))
                 self.counts["unreadable_file"] += 1
+        if self._conflicts:
+            raise DicomConflictError(self._conflicts, self.counts["conflicting_file"])
+
+    def _conflict(self, name: str, error: DicomConflictError) -> None:
+        self.counts["conflicting_file"] += 1
+        if self._keep_first:
+            self.failures.append(FileFailure(name, error))
+        elif len(self._conflicts) < MOST_KEPT:
+            self._conflicts += error.conflicts
 
     def _frames_of(self, source: Any, name: str) -> Iterator[Frame]:
         data = read_source(source)
@@ -93,6 +114,9 @@ class Intake:
         if self._is_duplicate(instance):
             return
         self._check_patient(instance)
+        if self._conflicts:
+            self._add(instance, model)
+            return
         if self._original:
             frames = frames_as_they_are(ds, data, instance)
         else:
@@ -108,8 +132,11 @@ class Intake:
         if other is None:
             return False
         if other.digest != instance.digest:
-            raise DicomConflictError(
-                f"{other.source} and {instance.source} differ but have one SOP Instance UID"
+            raise _conflict_of(
+                other,
+                instance,
+                "differ but have one SOP Instance UID",
+                "leave one of the two out, or pass conflicts='first' to keep the first",
             )
         self.counts["duplicate_sop_identical"] += 1
         return True
@@ -120,9 +147,13 @@ class Intake:
         if known is None or not instance.patient_id:
             return
         if _normalised(known.patient_id) != _normalised(instance.patient_id):
-            advice = "but of one series" if self._many else "pass patients='many' to take both"
-            raise DicomConflictError(
-                f"{known.source} and {instance.source} are of different patients, {advice}"
+            raise _conflict_of(
+                known,
+                instance,
+                "are of different patients" + (" but of one series" if self._many else ""),
+                "leave one of the two out, or pass conflicts='first' to keep the first"
+                if self._many
+                else "pass patients='many' to take both",
             )
         if known.patient_id != instance.patient_id:
             self.counts["patient_id_normalized"] += 1
@@ -142,6 +173,10 @@ class Intake:
             series.template.add(model)
         series.instances.append(instance)
         self.counts.update(error["code"] for error in model.get("errors", ()))
+
+
+def _conflict_of(first: Instance, second: Instance, reason: str, advice: str) -> DicomConflictError:
+    return DicomConflictError([DicomConflict(first.source, second.source, reason, advice)])
 
 
 def _normalised(patient_id: str) -> str:

@@ -152,33 +152,20 @@ class PixelRows:
         and need nothing but the core.
         """
         codecs = self.column("codec_id")[rows]
-        names = ("rows", "columns", "samples_per_pixel", "pixel_dtype", "bits_stored")
+        names = ("rows", "columns", "samples_per_pixel", "pixel_dtype")
         columns = [self.column(name)[rows] for name in names]
         alike = all((column == column[0]).all() for column in columns)
-        if not alike or np.isin(codecs, schema.NEED_PYDICOM).any():
+        if not alike or batch.images is None or np.isin(codecs, schema.NEED_PYDICOM).any():
             return None
         first = int(rows[0])
         shape, dtype = self.shape(first), self.dtype(first)
-        decoded = dtype
-        shapes, types = batch.images or (np.zeros((1, 3)), np.zeros(1))
-        if shapes[:, 2].any():
-            height, width, *samples = shape
-            expected = (height, width, samples[0] if samples else 1)
-            if (shapes != expected).any() or (types != types[0]).any():
-                return None
-            decoded = np.dtype(_native.PIXEL_TYPES[int(types[0])])
-        size = decoded.itemsize * int(np.prod(shape, dtype=np.int64))
-        if (np.diff(np.frombuffer(batch.offsets, np.uint64)) != size).any():
+        shapes, types = batch.images
+        height, width, *samples = shape
+        expected = (height, width, samples[0] if samples else 1)
+        there = np.array(_native.PIXEL_TYPES)[types]
+        if (shapes != expected).any() or (there != dtype.name).any():
             return None
-        as_pixels = codecs <= schema.PIXELS_ZSTD
-        if (as_pixels != as_pixels[0]).any() or decoded.itemsize > dtype.itemsize:
-            return None
-        if as_pixels[0] and not frames.are_pixels(decoded, dtype):
-            return None
-        array = np.frombuffer(batch.take_data(), decoded).reshape(len(rows), *shape)
-        if as_pixels[0]:
-            return array.view(dtype)
-        return frames.pixels_of(array, dtype, self.at("bits_stored", first))
+        return np.frombuffer(batch.take_data(), dtype).reshape(len(rows), *shape)
 
     def _single(self, row: int, data: Array, image: Array | None) -> Array:
         """One row's array from what the core made of its payload."""
@@ -187,18 +174,14 @@ class PixelRows:
             if codec_id in schema.NEED_PYDICOM:
                 return frames.decoded_frame(data.tobytes(), self.pixel(row))
             if image is None:
-                array = data.view(dtype.newbyteorder("<")).reshape(shape).astype(dtype)
-            elif image.shape != shape:
+                raise ValueError(f"codec_id {codec_id} does not decode to images")
+            if image.shape != shape:
                 raise ValueError(f"decodes to {image.shape}, the index says {shape}")
-            elif codec_id != schema.PIXELS_JXL:
-                array = frames.pixels_of(image, dtype, self.at("bits_stored", row)).copy()
-            elif frames.are_pixels(image.dtype, dtype):
-                array = image.view(dtype).copy()
-            else:
+            if image.dtype != dtype:
                 raise ValueError(f"decodes to {image.dtype}, the index says {dtype}")
         except Exception as error:  # pydicom has one of every kind for broken frames
             raise self._error(CodecError, row, str(error)) from error
-        return array
+        return image.copy()
 
     def _error(self, kind: type[PackError], row: int, reason: str) -> PackError:
         return row_error(kind, str(self._pack.reader.package_path), row, reason)

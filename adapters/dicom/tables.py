@@ -22,7 +22,7 @@ class Series:
 
     template: Template
     modality: str
-    patient_id: str = ""
+    patient_id: str | None = None
     instances: list[Instance] = field(default_factory=list)
 
     def encoded_template(self) -> bytes:

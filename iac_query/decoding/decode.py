@@ -234,8 +234,7 @@ class _Decoding:
         )
         try:
             rows = self.resolver.references.row[positions]
-            images = kind.kind in ("image", "tensor")
-            batch = pack.read(rows, *options, text=kind.kind == "text", images=images)
+            batch = pack.read(rows, *options, text=kind.kind == "text", images=kind.as_images)
         except (PackError, OSError) as error:  # its index cannot be read
             self.resolver.fail(positions, pack.path, error)
             return None

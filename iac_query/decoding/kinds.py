@@ -61,6 +61,11 @@ class PackKind:
         return self.kind != "stored"
 
     @property
+    def as_images(self) -> bool:
+        """Whether a record that is no image is an error."""
+        return self.kind == "image" or (self.kind == "tensor" and self._images)
+
+    @property
     def stored_as_is(self) -> bool:
         """Whether a payload is what is stored, and so of its length."""
         header = json.loads(self._pack.header_json)

@@ -29,6 +29,7 @@ from ..decoding.decode import decode
 from ..decoding.documents import DOC_PAIRS, DOCS, DocumentSchema, read_docs
 from ..decoding.kinds import Kind
 from ..decoding.references import read_references
+from ..decoding.tags import read_tags
 from ..errors import CodecError, PackError, row_error
 from ..images import IMAGE_TYPE
 from ..scanning.plan import ScanPlan, empty
@@ -222,6 +223,24 @@ class PayloadNamespace:
         """
         return self._documents(DOC_PAIRS, options)
 
+    def tag(self, tag: str, **options: Any) -> pl.Expr:
+        """One element of DICOM instances' headers as String, as ``iac_tag`` in SQL: ``tag`` is a
+        keyword (``"SliceThickness"``) or number (``"00180050"``). NULL where it is missing or
+        empty; several values have a backslash between them.
+        """
+        if not isinstance(tag, str):
+            raise TypeError(f"tag is {tag!r}, expected a str")
+        return self._tags(tag, options)
+
+    def tags(self, **options: Any) -> pl.Expr:
+        """The headers of DICOM instances as String of DICOM JSON (PS3.18 annex F), as ``iac_tags``
+        in SQL.
+        """
+        return self._tags(None, options)
+
+    def _tags(self, tag: str | None, options: dict[str, Any]) -> pl.Expr:
+        return self._mapped(functools.partial(_tags, tag=tag), pl.String(), options)
+
     def _resolved(self, kind: Kind, dtype: pl.DataType, options: dict[str, Any]) -> pl.Expr:
         resolve = functools.partial(_payloads, kind=kind, dtype=dtype)
         return self._mapped(resolve, dtype, options)
@@ -269,6 +288,12 @@ def _documents(records: pl.Series, schema: DocumentSchema, options: dict[str, An
     """The documents of references, NULL for NULL."""
     docs = read_docs(read_references(_references(records)), schema, **options)
     return pl.Series(records.name, pl.from_arrow(docs))
+
+
+def _tags(records: pl.Series, tag: str | None, options: dict[str, Any]) -> pl.Series:
+    """The headers of references or an element of them, NULL for NULL."""
+    texts = read_tags(read_references(_references(records)), tag, **options)
+    return pl.Series(records.name, pl.from_arrow(texts))
 
 
 def _converted(

@@ -4,8 +4,9 @@
 
 namespace iac {
 
-static constexpr std::array<std::string_view, 6> names{"uint8", "int8",    "uint16",
-                                                       "int16", "float16", "float32"};
+static constexpr std::array<std::string_view, pixel_types> names{
+    "uint8",  "int8",  "uint16", "int16", "float16", "float32",
+    "uint32", "int32", "uint64", "int64", "float64"};
 
 std::string_view name_of(PixelType type) { return names[static_cast<size_t>(type)]; }
 

@@ -9,7 +9,20 @@
 
 namespace iac {
 
-enum class PixelType : uint8_t { uint8, int8, uint16, int16, float16, float32 };
+enum class PixelType : uint8_t {
+  uint8,
+  int8,
+  uint16,
+  int16,
+  float16,
+  float32,
+  uint32,
+  int32,
+  uint64,
+  int64,
+  float64,
+};
+constexpr int pixel_types = static_cast<int>(PixelType::float64) + 1;
 
 // NumPy's name of the type.
 std::string_view name_of(PixelType type);
@@ -20,8 +33,14 @@ constexpr uint64_t size_of(PixelType type) {
     case PixelType::uint8:
     case PixelType::int8:
       return 1;
+    case PixelType::uint32:
+    case PixelType::int32:
     case PixelType::float32:
       return 4;
+    case PixelType::uint64:
+    case PixelType::int64:
+    case PixelType::float64:
+      return 8;
     default:
       return 2;
   }

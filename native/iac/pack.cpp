@@ -86,10 +86,23 @@ void Pack::limit_caches(uint64_t bytes) const {
 }
 
 bool Pack::decodes_to_images() const {
+  if (dicom::is_dicom(*this) && layout_->has_codec_ids()) return true;
   return !decoders_.empty() &&
-         std::all_of(decoders_.begin(), decoders_.end(), [](const auto& codec) {
-           return std::dynamic_pointer_cast<const ImageCodec>(codec) != nullptr;
-         });
+         std::all_of(decoders_.begin(), decoders_.end(),
+                     [](const auto& codec) { return codec && codec->gives_images(); });
+}
+
+void Pack::require_images(const Codec& codec, const Span& span) const {
+  if (codec.gives_images()) return;
+  const std::string name(codec.name());
+  if (dicom::is_dicom(*this) && layout_->has_codec_ids()) {
+    throw Error(Error::Kind::codec,
+                "codec_id " + std::to_string(header_.record_codecs[span.codec].id) + " (" + name +
+                    ") is a frame as it stood in the file, which pydicom decodes: use "
+                    "iac_query.adapters.dicom.DicomPatientReader");
+  }
+  throw Error(Error::Kind::codec,
+              "its codec does not decode to images but to bytes (" + name + "), read it as such");
 }
 
 // Throws Error(codec) where there is none.
@@ -295,7 +308,7 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
     if (wsi::is_slide(*this)) {
       tiles.emplace(*this, present);
     } else {
-      pixels.emplace(*index_, present);
+      pixels.emplace(*this, present);
     }
   }
   struct Slab {
@@ -333,6 +346,7 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
         codecs.back() = this->decoder(located.spans[i]);
         if (pixels) codecs.back() = &pixels->decoder(rows[i], located.spans[i], *codecs.back());
         if (tiles) codecs.back() = &tiles->decoder(rows[i], *codecs.back(), options.images);
+        if (options.images) require_images(*codecs.back(), located.spans[i]);
       } catch (const Error& error) {
         failures.add(i, error);
       }
@@ -362,8 +376,9 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     Batch batch;
     try {
       const Located located = locate(rows, failures);
-      batch = !options.decode || stored_as_is() ? read_stored(located, options, failures)
-                                                : read_decoded(rows, located, options, failures);
+      const bool stored = !options.decode || (stored_as_is() && !options.images);
+      batch = stored ? read_stored(located, options, failures)
+                     : read_decoded(rows, located, options, failures);
     } catch (const Error&) {
       source_->confirm();
       throw;

@@ -26,8 +26,10 @@ struct ReadOptions {
   bool verify = true;    // compare with the crc32 of the index, where there is one
   OnError on_error = OnError::raise;
   DecodeLimits limits;
-  bool text = false;    // decoded documents (see documents.h) shrink to their text region
-  bool images = false;  // of whole slides (see wsi/tiles.h) what is no image decodes to nothing
+  bool text = false;  // decoded documents (see documents.h) shrink to their text region
+  // A record that does not decode to an image fails; of whole slides (see wsi/tiles.h) what is to
+  // be none decodes to nothing.
+  bool images = false;
 };
 
 // Immutable and usable by any number of threads at once, in forked children as well. Every Error
@@ -57,7 +59,8 @@ class Pack {
   // as that says, what they are.
   Span locate_one(int64_t row) const;
   void read_one(int64_t row, const Span& span, bool verify, MutableBytes out) const;
-  // Whether every codec of the header is one of images.
+  // Whether records are images, by the header alone: its codecs are, or it is one of DICOM
+  // instances with several, of which those of some rows may not.
   bool decodes_to_images() const;
   // Whether stored bytes are what decoding would give.
   bool stored_as_is() const { return !layout_->has_codec_ids() && header_.codec.name == "none"; }
@@ -98,6 +101,8 @@ class Pack {
   Batch read_decoded(std::span<const int64_t> rows, const Located& located,
                      const ReadOptions& options, Failures& failures) const;
   const Codec* decoder(const Span& span) const;
+  // Throws Error(codec) for one that does not give images.
+  void require_images(const Codec& codec, const Span& span) const;
   bool wants_text_region(const ReadOptions& options) const;
   uint32_t pack_stamp() const;
 

@@ -70,7 +70,7 @@ static py::object images_of(const Batch& batch) {
 void bind_batch(py::module_& module) {
   // In the order of the numbers that Batch.images uses.
   py::list pixel_types;
-  for (int i = 0; i <= static_cast<int>(PixelType::float32); ++i) {
+  for (int i = 0; i < pixel_types; ++i) {
     pixel_types.append(name_of(static_cast<PixelType>(i)));
   }
   module.attr("PIXEL_TYPES") = py::tuple(pixel_types);

@@ -1,6 +1,8 @@
 #include "iac/pack.h"
 
+#include "iac/dicom/dictionary.h"
 #include "iac/dicom/headers.h"
+#include "iac/dicom/value.h"
 #include "iac/error.h"
 #include "python/bindings.h"
 #include "python/source.h"
@@ -137,6 +139,43 @@ static py::list dicom_patient_ids(const Pack& pack, const Rows& rows, bool verif
   return py::cast(ids);
 }
 
+// The text of each row's header, or of one element of it; empty where that is missing or empty.
+static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<std::string>& tag,
+                        bool verify, const std::string& on_error) {
+  const OnError rule = parse_on_error(on_error);
+  const std::optional<uint32_t> number = tag ? std::optional(dicom::parse_tag(*tag)) : std::nullopt;
+  ReadOptions options;
+  options.verify = verify;
+  const py::gil_scoped_release release;
+  try {
+    Failures failures(pack.path(), span_of(rows));
+    const auto headers = pack.dicom_headers().read(span_of(rows), options, failures);
+    std::string texts;
+    std::vector<uint64_t> lengths;
+    for (size_t i = 0; i < headers.size(); ++i) {
+      const size_t start = texts.size();
+      try {
+        if (!failures.at(i) && number) {
+          const auto element = headers[i].header->find(*number);
+          if (element) texts += dicom::value_text(*element).value_or("");
+        } else if (!failures.at(i)) {
+          texts.resize(start + headers[i].header->json_size());
+          headers[i].header->write_json(texts.data() + start);
+        }
+      } catch (const Error& error) {
+        failures.add(i, error);
+      }
+      lengths.push_back(texts.size() - start);
+    }
+    Buffer data = Buffer::allocate(texts.size());
+    data.set_size(texts.size());
+    std::memcpy(data.data(), texts.data(), texts.size());
+    return failures.finish(rule, std::move(data), lengths);
+  } catch (Error& error) {
+    throw std::move(error).in(pack.path());
+  }
+}
+
 void bind_pack(py::module_& module) {
   py::class_<Pack, std::shared_ptr<Pack>>(module, "Pack")
       .def(py::init([](const std::string& path) {
@@ -190,6 +229,8 @@ void bind_pack(py::module_& module) {
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
       .def("dicom_patient_ids", &dicom_patient_ids, py::arg("rows"), py::arg("verify"))
+      .def("dicom_tags", &dicom_tags, py::arg("rows"), py::arg("tag"), py::arg("verify"),
+           py::arg("on_error"))
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));
 }
 

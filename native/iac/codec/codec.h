@@ -52,6 +52,9 @@ class Codec {
   // What goes into the header's codec_params, as JSON; empty when that is left out.
   virtual std::string parameters() const = 0;
 
+  // Whether what it decodes to are images, of which some may be missing.
+  virtual bool gives_images() const { return false; }
+
   // Throws Error when the payload is damaged beyond doubt.
   virtual SizeHint decoded_size(Bytes payload) const = 0;
 
@@ -76,6 +79,7 @@ class ByteCodec : public Codec {
 // A codec of images, see image.h. An image's shape stands at the start of its payload.
 class ImageCodec : public Codec {
  public:
+  bool gives_images() const final { return true; }
   SizeHint decoded_size(Bytes payload) const final;
   std::optional<size_t> decode(Bytes payload, Target& target) const final;
 

@@ -41,18 +41,20 @@ std::optional<std::string_view> transformation(const Header& header, size_t fram
 template <class T>
 void rescale(const std::byte* pixels, uint64_t count, double slope, double intercept, float* out) {
   for (uint64_t i = 0; i < count; ++i) {
-    out[i] = static_cast<float>(load<T>(pixels + i * sizeof(T)) * slope + intercept);
+    out[i] = static_cast<float>(static_cast<double>(load<T>(pixels + i * sizeof(T))) * slope +
+                                intercept);
   }
 }
 
 // Values before the first and behind the last of the table have its first and its last.
 template <class T>
 void look_up(const std::byte* pixels, uint64_t count, const std::vector<uint16_t>& table,
-             int64_t first, float* out) {
-  const auto last = static_cast<int64_t>(table.size()) - 1;
+             double first, float* out) {
+  const auto last = static_cast<double>(table.size() - 1);
   for (uint64_t i = 0; i < count; ++i) {
-    const int64_t value = load<T>(pixels + i * sizeof(T));
-    out[i] = table[static_cast<size_t>(std::clamp<int64_t>(value - first, 0, last))];
+    // Doubles are exact as far as the table reaches.
+    const double at = static_cast<double>(load<T>(pixels + i * sizeof(T))) - first;
+    out[i] = table[static_cast<size_t>(std::clamp(at, 0.0, last))];
   }
 }
 
@@ -86,7 +88,7 @@ void ModalityLut::read_table(std::string_view item) {
   if (!valid) throw bad("LUTDescriptor is not one of three numbers that PS3.3 C.11.1.1 allows");
   const int entries = static_cast<int>(says[0]) & 0xFFFF;  // a large one may be read as signed
   const size_t count = entries == 0 ? 0x10000 : static_cast<size_t>(entries);
-  first_ = static_cast<int64_t>(says[1]);
+  first_ = says[1];
   table_.resize(count);
   if (const auto bytes = value_bytes(*data)) {
     const bool wide = bytes->size() >= count * 2;
@@ -119,8 +121,19 @@ void ModalityLut::apply(const ImageShape& image, const std::byte* pixels, float*
       return integers(uint16_t{});
     case PixelType::int16:
       return integers(int16_t{});
+    case PixelType::uint32:
+      return integers(uint32_t{});
+    case PixelType::int32:
+      return integers(int32_t{});
+    case PixelType::uint64:
+      return integers(uint64_t{});
+    case PixelType::int64:
+      return integers(int64_t{});
     case PixelType::float32:
       if (table_.empty()) return rescale<float>(pixels, count, slope_, intercept_, out);
+      break;
+    case PixelType::float64:
+      if (table_.empty()) return rescale<double>(pixels, count, slope_, intercept_, out);
       break;
     case PixelType::float16:
       break;

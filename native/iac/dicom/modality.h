@@ -27,7 +27,7 @@ class ModalityLut {
 
   double slope_ = 1, intercept_ = 0;
   std::vector<uint16_t> table_;  // empty: there is none
-  int64_t first_ = 0;            // the pixel value of table_[0]
+  double first_ = 0;             // the pixel value of table_[0]
 };
 
 }  // namespace iac::dicom

@@ -15,6 +15,7 @@ class NoImage final : public Codec {
  public:
   std::string_view name() const override { return "none"; }
   std::string parameters() const override { return ""; }
+  bool gives_images() const override { return true; }
   SizeHint decoded_size(Bytes) const override { return {SizeHint::Kind::exact, 0}; }
   std::optional<size_t> decode(Bytes, Target&) const override { return 0; }
 };
@@ -30,6 +31,7 @@ class CutTiles final : public Codec {
 
   std::string_view name() const override { return codec_.name(); }
   std::string parameters() const override { return codec_.parameters(); }
+  bool gives_images() const override { return true; }
 
   SizeHint decoded_size(Bytes payload) const override {
     SizeHint hint = codec_.decoded_size(payload);
@@ -88,7 +90,7 @@ TileDecoders::TileDecoders(const Pack& pack, std::span<const int64_t> rows)
 
 const Codec& TileDecoders::decoder(int64_t row, const Codec& codec, bool images) {
   static const NoImage no_image;
-  if (dynamic_cast<const ImageCodec*>(&codec) == nullptr) return images ? no_image : codec;
+  if (!codec.gives_images()) return images ? no_image : codec;
   const auto kind = kinds_ ? kinds_->integer(row) : std::nullopt;
   const auto width = widths_ ? widths_->integer(row) : std::nullopt;
   const auto height = heights_ ? heights_->integer(row) : std::nullopt;

@@ -1,0 +1,49 @@
+"""The headers of DICOM instances, and single elements of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from .._options import OnError, read_options
+from ..batch import ContiguousRecordBatch
+from ..errors import PackError
+from .references import References
+from .resolve import PackOpener, Resolver
+
+
+def read_tags(
+    references: References,
+    tag: str | None,
+    workers: int | None = None,
+    on_error: OnError = "raise",
+    verify: bool = True,
+    packs: Iterable[str | os.PathLike[str]] | None = None,
+    storage: Any = None,
+) -> pa.Array:
+    """The header of each reference's DICOM instance as a large_string of DICOM JSON, or of one
+    element the value. NULL for NULL, for an element that is missing or empty and, under
+    ``on_error="null"``, for what could not be had.
+
+    Raises PackError for a pack that is none of DICOM instances and for damaged headers, ValueError
+    for a tag that there is not; and what :func:`iac_query.decode` raises, whose options these are.
+    """
+    read_options(True, workers, verify, on_error)  # before anything is opened
+    resolver = Resolver(references, PackOpener(packs, storage), on_error)
+    texts: list[str | None] = [None] * len(references)
+    for pack, positions in resolver.packs():
+        rows = references.row[positions]
+        try:
+            batch = pack.dicom_tags(rows, tag, verify, "null")
+        except (PackError, OSError) as error:
+            resolver.fail(positions, pack.path, error)
+            continue
+        for at, error in batch.failures:
+            resolver.fail(positions[at : at + 1], pack.path, error)
+        records = ContiguousRecordBatch.from_native(batch, "null", None)
+        for position, text in zip(positions.tolist(), records, strict=True):
+            texts[position] = str(text, "utf-8") if text is not None and len(text) else None
+    return pa.array(texts, pa.large_string())
