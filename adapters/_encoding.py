@@ -11,7 +11,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from .._options import PathLike, worker_count
-from ..build import build_variable_from_payloads
+from ..build import build_variable_from_payloads, output_file
 from ..codec import ByteCodec, Codec
 from ._parallel import in_order
 
@@ -36,7 +36,7 @@ def build_encoded(
     counts them, and is closed.
     """
     worker_count(workers)
-    path = os.path.abspath(os.fsdecode(output_path))
+    path = output_file(output_path)
     refuse_existing(path, overwrite)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     index: dict[str, list[Any]] = {name: [] for name in index_schema.names}

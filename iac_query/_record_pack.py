@@ -22,6 +22,8 @@ class RecordPack:
 
     #: What the core calls such packs.
     kind: str
+    #: The class for the others.
+    other: str
 
     def __init__(
         self,
@@ -31,7 +33,10 @@ class RecordPack:
     ) -> None:
         self._reader = PackReader(package_path, storage_options, remote)
         if self._reader.native.kind != self.kind:
-            raise PackError(f"{self._reader.package_path}: is not a pack of {self.kind} records")
+            raise PackError(
+                f"{self._reader.package_path}: is not a pack of {self.kind} records: open it with "
+                f"{self.other}"
+            )
 
     @property
     def reader(self) -> PackReader:

@@ -100,6 +100,8 @@ def _check_without_slide(
 
 def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """A number for each value, the same one for equal values."""
+    if pa.types.is_dictionary(column.type):  # which may have a value twice, and NULLs among them
+        column = column.cast(column.type.value_type)
     try:
         encoded = column.dictionary_encode("encode").combine_chunks()
         if isinstance(encoded, pa.ChunkedArray):

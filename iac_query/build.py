@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import chain
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from . import _native
 from ._options import PathLike, worker_count
 from ._tables import normalised, stream_bytes, stream_length, value_buffers
+from ._urls import public_url
 from .codec import Codec
 
 __all__ = [
@@ -23,6 +24,10 @@ __all__ = [
     "build_pack_data_segment_from_file",
     "build_pack_streaming",
 ]
+
+#: Fields of a header that say how records are stored.
+CODEC_FIELDS = frozenset({"codec", "codec_params", "record_codecs"})
+MATRIX_FIELDS = frozenset({"feature_dim", "dtype", "feature_record_bytes"})
 
 #: Payloads handed to the core, and objects encoded, at a time: so many, or so many bytes.
 _BLOCK_ITEMS = 256
@@ -192,11 +197,14 @@ def build_variable(
     ``codec`` is a :class:`Codec`, a name, or None for ``none``. The header holds ``payload_type``,
     ``codec`` and ``codec_params``, with ``extra_header`` over them. ``streaming=True`` takes any
     iterable and holds few objects at a time; without it ``objects`` is a sequence whose length is
-    checked first. Errors as :func:`build_pack`.
+    checked first. Errors as :func:`build_pack`, and ValueError where ``extra_header`` contradicts
+    how records are stored.
     """
     worker_count(workers)
     if codec is None or isinstance(codec, str):
         codec = Codec.create(codec or Codec.NONE)
+    coding = codec_header(codec)
+    whole_header({"payload_type": payload_type, **coding}, extra_header)  # before the work
     if not streaming:
         objects = objects if isinstance(objects, Sequence) else list(objects)
         if len(objects) != (rows := _rows(index_table)):
@@ -229,12 +237,16 @@ def build_variable_from_payloads(
 ) -> None:
     """Writes payloads that are encoded already. That they are is not checked.
 
-    Errors as :func:`build_pack`.
+    ``extra_header`` may say of them what no argument does: ``record_codecs``, and ``codec_params``
+    where there are none. Errors as :func:`build_pack`, and ValueError where it contradicts them.
     """
     header: dict[str, Any] = {"payload_type": payload_type, "codec": codec_name}
+    free = {"record_codecs"}
     if codec_params:
         header["codec_params"] = dict(codec_params)
-    header.update(extra_header or {})
+    else:
+        free.add("codec_params")
+    header = whole_header(header, extra_header, free)
     build_pack(output_path, header, slide_table, index_table, payloads, overwrite=overwrite)
 
 
@@ -251,7 +263,7 @@ def build_fixed(
     """Writes the rows of a 2-D matrix as fixed-length records, one for each row of the index.
 
     Any bool, integer, float or complex dtype is kept; other byte orders are stored little-endian.
-    Errors as :func:`build_pack`.
+    Errors as :func:`build_pack`, and ValueError where ``extra_header`` contradicts the matrix.
     """
     array = np.asarray(matrix)
     if array.ndim != 2:
@@ -292,11 +304,12 @@ def build_fixed_streaming(
     if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char in "gG":
         raise TypeError(f"matrix of {dtype} cannot be stored")
     rows = _rows(index_table)
-    header = {
-        "payload_type": payload_type,
-        **matrix_header(dim, dtype),
-        **(extra_header or {}),
-    }
+    header = {"payload_type": payload_type, **matrix_header(dim, dtype)}
+    extra = dict(extra_header or {})
+    codec = extra.get("codec", Codec.NONE)
+    if codec != Codec.NONE:
+        raise ValueError(f"extra_header says codec {codec!r}, but a matrix is stored as it is")
+    header = whole_header(header, extra, {"codec"})
 
     def fill(writer: _native.Writer) -> None:
         written = 0
@@ -320,6 +333,38 @@ def build_fixed_streaming(
     _write(output_path, header, slide_table, index_table, fill, overwrite)
 
 
+def whole_header(
+    written: Mapping[str, Any],
+    extra_header: Mapping[str, Any] | None,
+    free: Collection[str] = (),
+) -> dict[str, Any]:
+    """The header of what is ``written``, with a caller's fields over it.
+
+    Raises ValueError for a payload type that is no text, and for a field of the caller's that says
+    of how records are stored what is not so, but for those that are ``free``.
+    """
+    extra = dict(extra_header or {})
+    for name in sorted((CODEC_FIELDS | MATRIX_FIELDS).difference(free) & extra.keys()):
+        if name not in written:
+            raise ValueError(f"extra_header has {name!r}, which this pack does not have")
+        if extra.pop(name) != written[name]:
+            raise ValueError(
+                f"extra_header has another {name!r} than what is written, {written[name]!r}: leave "
+                "it out"
+            )
+    header = {**written, **extra}
+    payload_type = header["payload_type"]
+    if not isinstance(payload_type, str) or not payload_type:
+        raise ValueError(f"payload_type is {payload_type!r}, expected a text that is not empty")
+    return header
+
+
+def codec_header(codec: Codec) -> dict[str, Any]:
+    """What the header of a pack says of its codec."""
+    params = dict(codec.parameters())
+    return {"codec": codec.name, **({"codec_params": params} if params else {})}
+
+
 def matrix_header(dim: int, dtype: np.dtype[Any]) -> dict[str, Any]:
     """What the header of a pack says of a matrix with ``dim`` values in a row."""
     return {
@@ -341,12 +386,13 @@ def _write(
 
     What ``fill`` returns is the index table to write, None for the one given.
     """
+    path = output_file(output_path)
     slides = stream_bytes(_table(slide_table, "slide_table"))
     index_table = _table(index_table, "index_table")
     if not isinstance(header_json, Mapping):
         raise TypeError(f"header_json is {type(header_json)}, expected a dict")
     writer = _native.Writer(
-        os.fsencode(os.path.abspath(os.fsdecode(output_path))),
+        os.fsencode(path),
         overwrite,
         json.dumps(dict(header_json), allow_nan=False),
         len(slides),
@@ -359,6 +405,14 @@ def _write(
         writer.finish(slides, stream_bytes(index_table if filled is None else filled))
     finally:
         writer.abandon()
+
+
+def output_file(output_path: PathLike) -> str:
+    """The absolute path to write to. Raises ValueError for a URL."""
+    path = os.fsdecode(output_path)
+    if "://" in path:
+        raise ValueError(f"{public_url(path)}: packs are written to local paths, not to URLs")
+    return os.path.abspath(path)
 
 
 def _checked(table: pa.Table, name: str) -> pa.Table:

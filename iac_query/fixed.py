@@ -25,6 +25,7 @@ class FixedRecordPack(RecordPack):
     """
 
     kind = "fixed"
+    other = "VariableRecordPack"
 
     def __init__(
         self,

@@ -39,6 +39,7 @@ class VariableRecordPack(RecordPack):
     """
 
     kind = "variable"
+    other = "FixedRecordPack"
 
     def __init__(
         self,

@@ -70,6 +70,7 @@ def write_encoded(path: Path, objects: list[bytes], codec: str, **params: Any) -
 
 
 def write_matrix(path: Path, matrix: Any, **header: Any) -> Path:
+    """A pack of a matrix, with further fields in its header."""
     iac.FixedRecordPack.build(
         path,
         payload_type="embeddings",

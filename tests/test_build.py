@@ -238,7 +238,7 @@ def test_payloads_that_are_encoded_already_keep_their_label(tmp_path):
         payloads=(codec.encode(obj) for obj in objects),
         codec_name="zstd",
         codec_params={"level": 1},
-        extra_header={"payload_type": "over it"},
+        extra_header={"payload_type": "over it", "codec": "zstd"},
     )
     pack = iac.VariableRecordPack(tmp_path / "x.iac")
     assert pack.read_many(range(3)) == objects

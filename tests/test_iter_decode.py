@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packs import flip_payload, write_encoded, write_matrix, write_pack
+from packs import (
+    flip_payload,
+    item_table,
+    slide_table,
+    write_encoded,
+    write_matrix,
+    write_pack,
+)
 from references import ROWS, mixed, references, table_of
 
 import iac_query as iac
@@ -257,3 +264,46 @@ def test_ctrl_c_ends_the_process(many, tmp_path):
     _, errors = process.communicate(timeout=30)
     assert process.returncode != 0
     assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_batches_are_about_equal(tmp_path, prefetch):
+    """Whatever images were compressed to, and no row of a batch too large is left alone."""
+    chance = np.random.default_rng(0)
+    noise = chance.integers(0, 255, (300, 16, 16, 3))
+    images = [(noise[i] // (1 + i % 40 * 5)).astype(np.uint8) for i in range(300)]
+    path = tmp_path / "x.iac"
+    iac.VariableRecordPack.build(
+        path,
+        payload_type="t",
+        slide_table=slide_table(),
+        index_table=item_table(300),
+        objects=images,
+        codec=iac.Codec.create("jpeg2000"),
+    )
+    table = table_of(references([str(path)] * 300, range(300)), n=range(300))
+    batches = list(iac.iter_decode(table, batch_bytes=16 * 768, prefetch=prefetch, as_="bytes"))
+    sizes = [len(batch) for batch in batches]
+    assert set(sizes[2:-1]) == {15}
+    assert sum((batch["n"].to_pylist() for batch in batches), []) == list(range(300))
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_rows_before_an_error_of_the_stream_come_first(many, prefetch):
+    table, objects = many
+
+    def batches():
+        yield from table.to_batches(max_chunksize=9)
+        raise RuntimeError("the source broke")
+
+    for bounds in ({"batch_rows": 25}, {"batch_bytes": 70_000}):
+        stream = pa.RecordBatchReader.from_batches(table.schema, batches())
+        given = []
+        with pytest.raises(pa.ArrowInvalid, match="the source broke"):
+            for batch in iac.iter_decode(stream, prefetch=prefetch, **bounds):
+                given += batch["payload"].to_pylist()
+        assert given == objects
+
+
+def test_a_bound_above_any_memory(many):
+    assert payloads(iac.iter_decode(many[0], batch_bytes=2**70)) == many[1]

@@ -444,7 +444,8 @@ def test_a_users_column_called_offset_does_not_hide_a_matrix(tmp_path):
     ids=str,
 )
 def test_wrong_geometry_is_an_error_that_names_file_field_and_value(tmp_path, fields, message):
-    path = write_matrix(tmp_path / "m.iac", np.zeros((2, 4), np.float32), **fields)
+    geometry = {"feature_dim": 4, "dtype": "float32", "feature_record_bytes": 16}
+    path = assemble(tmp_path / "m.iac", item_table(2), bytes(32), **{**geometry, **fields})
     with pytest.raises(iac.PackError, match=message) as raised:
         iac.FixedRecordPack(path)
     assert str(path) in str(raised.value)
@@ -460,9 +461,9 @@ def test_a_matrix_with_too_few_bytes_has_only_the_rows_that_are_there(tmp_path):
 
 
 def test_fixed_and_variable_packs_are_not_taken_for_each_other(tmp_path, pack):
-    with pytest.raises(iac.PackError, match="is not a pack of fixed records"):
+    with pytest.raises(iac.PackError, match="fixed records: open it with VariableRecordPack"):
         iac.FixedRecordPack(pack)
     matrix = write_matrix(tmp_path / "m.iac", np.zeros((2, 4)))
-    with pytest.raises(iac.PackError, match="is not a pack of variable records"):
+    with pytest.raises(iac.PackError, match="variable records: open it with FixedRecordPack"):
         iac.VariableRecordPack(matrix)
     assert iac.PackReader(matrix).read_payload(1) == bytes(32)

@@ -1,5 +1,7 @@
 """Records that a query refers to as a pack, and its tables."""
 
+import warnings
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -263,3 +265,19 @@ def test_any_cohort_of_any_packs_comes_back(packs, tmp_path, data):
         "slide_id"
     ].to_pylist()
     assert pack.index_table["n"].to_pylist() == list(range(len(rows)))
+
+
+def test_slide_columns_that_are_dictionaries(pack, tmp_path):
+    """With NULLs, and with a value that their dictionary has twice."""
+    ids = pa.DictionaryArray.from_arrays([0, 1, None, 2], ["a", "b", "a"])
+    table = table_of(references([str(pack)] * 4, range(4)))
+    table = table.append_column("slide_id", ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        iac.write_pack(table, tmp_path / "x.iac")
+        numbers = pa.array([0, 1, 2, 0], pa.uint8())
+        iac.write_pack(table.append_column("slide_idx", numbers), tmp_path / "y.iac")
+    for name in ("x.iac", "y.iac"):
+        written = iac.PackReader(tmp_path / name)
+        assert written.slide_table["slide_id"].to_pylist() == ["a", "b", None]
+        assert written.index_table["slide_idx"].to_pylist() == [0, 1, 2, 0]

@@ -107,10 +107,26 @@ def test_a_file_is_replaced_only_when_told(pack, tmp_path):
 
 def test_no_rows(pack, tmp_path):
     out = tmp_path / "x.iac"
-    for table in (refer(pack, [], n=[]), pa.table({"n": [], "payload": pa.array([], pa.binary())})):
-        iac.write_pack(table, out, overwrite=True)
-        assert len(iac.PackReader(out)) == 0
-        assert len(peer.PackReader(str(out)).index_table) == 0
+    iac.write_pack(pa.table({"n": [], "payload": pa.array([], pa.binary())}), out, overwrite=True)
+    assert len(iac.PackReader(out)) == 0
+    assert len(peer.PackReader(str(out)).index_table) == 0
+
+
+def test_references_to_no_record_say_nothing_of_a_pack(pack, tmp_path):
+    before = pack.read_bytes()
+    for options in ({}, {"codec": "zstd"}, {"on_error": "skip"}):
+        with pytest.raises(ValueError, match="refers to no record"):
+            iac.write_pack(refer(pack, [], n=[]), pack, overwrite=True, **options)
+    assert pack.read_bytes() == before
+
+
+def test_two_columns_of_records(pack, tmp_path):
+    table = refer(pack, [0, 1])
+    joined = table.append_column("record", table["record"])
+    for call in (iac.decode, lambda t: next(iac.iter_decode(t))):
+        with pytest.raises(ValueError, match=r"two columns are called 'record'.*AS.*column="):
+            call(joined)
+    fails(tmp_path, ValueError, "two columns are called 'record'", joined, tmp_path / "x.iac")
 
 
 # Cost

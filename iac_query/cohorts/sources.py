@@ -9,6 +9,7 @@ import numpy as np
 
 from .._opening import PackOpener
 from .._tables import table_schema
+from ..build import CODEC_FIELDS, MATRIX_FIELDS
 from ..decoding.references import References
 from ..decoding.resolve import Resolver
 from ..fixed import fixed_shape
@@ -20,8 +21,6 @@ _LAYOUT_FIELDS = {"format", "version", "header_bytes", "num_slides", "num_record
     for part in ("slide_table", "index_table", "data")
     for field in ("offset", "length")
 }
-_CODEC_FIELDS = {"codec", "codec_params", "record_codecs"}
-_MATRIX_FIELDS = {"feature_dim", "dtype", "feature_record_bytes"}
 
 
 class Sources:
@@ -82,7 +81,7 @@ class Sources:
         if not self.headers:
             return {}
         first, *others = self.headers
-        made = _LAYOUT_FIELDS | _CODEC_FIELDS | _MATRIX_FIELDS
+        made = _LAYOUT_FIELDS | CODEC_FIELDS | MATRIX_FIELDS
         kinds = {json.dumps(header.get("payload_type")) for header in self.headers}
         if len(kinds) > 1:
             return {}

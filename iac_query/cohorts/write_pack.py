@@ -19,12 +19,20 @@ from .._opening import PackOpener
 from .._options import PathLike, checked_report, read_options, shows_progress
 from .._slides import SLIDE_NAMES, key_name, part_slides
 from .._tables import normalised
-from ..build import encoded_blocks, matrix_header, write_data, write_records
+from ..build import (
+    codec_header,
+    encoded_blocks,
+    matrix_header,
+    output_file,
+    whole_header,
+    write_data,
+    write_records,
+)
 from ..codec import Codec, ImageCodec
 from ..decoding.iter_decode import iter_decode
 from ..decoding.kinds import Kind
 from ..decoding.references import read_references
-from ..decoding.rows import kept_rows, whole
+from ..decoding.rows import kept_rows, two_columns, whole
 from ..errors import RecordFailure
 from . import adapter_packs as adapters
 from . import dicom_templates as dicom
@@ -85,7 +93,8 @@ def write_pack(
       slide_id, patient_id, specimen_id, study_uid and series_uid and what else the packs referred
       to have there; [] for no slides. ``slide_idx``, else ``series_idx``, numbers the slides; where
       several packs use one number for different slides they are numbered anew.
-    * ``payload_type``, ``extra_header``: fields of the header that go over the others.
+    * ``payload_type``, ``extra_header``: fields of the header that go over the others; how records
+      are stored is not for them to say.
     * ``on_error``: ``"raise"``, or ``"skip"`` to leave out records that cannot be had, which reads
       all of them once more beforehand. ``report`` collects them.
     * ``workers``, ``verify``, ``packs``, ``storage``: as :func:`decode`.
@@ -95,14 +104,14 @@ def write_pack(
     appears whole or not at all; after an error or an interrupt an old file is as it was.
 
     Raises FileExistsError; the errors of ``decode`` for records; ValueError for a NULL among
-    references or payloads and for tables, headers and codecs that do not go together; KeyError
-    without either column; OSError when the file cannot be written.
+    references or payloads, for references to no record at all, and for tables, headers and codecs
+    that do not go together; KeyError without either column; OSError when the file cannot be written.
     """
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error is {on_error!r}, expected 'raise' or 'skip'")
     read_options(True, workers, verify, on_error)
     checked_report(report)
-    if not overwrite and os.path.lexists(path):
+    if not overwrite and os.path.lexists(output_file(path)):
         raise FileExistsError(errno.EEXIST, "there is a file, pass overwrite=True", os.fspath(path))
     if isinstance(codec, str):
         codec = Codec.create(codec)
@@ -112,7 +121,10 @@ def write_pack(
     once = packs is None or isinstance(packs, str | os.PathLike)
     reading["packs"] = packs if once else list(packs)  # several readers go through it
     header = dict(extra_header or {})
-    payload_type = header.pop("payload_type", payload_type)
+    if "payload_type" in header:
+        payload_type = header.pop("payload_type")
+        if payload_type is None:
+            raise ValueError("extra_header has payload_type None: leave it out")
     job = _Job(path, overwrite, slide_columns, payload_type, header, progress)
     if payload in table.column_names:
         _encode(job, table, payload, codec, workers)
@@ -127,7 +139,7 @@ def _checked_columns(table: pa.Table, column: str, payload: str) -> pa.Table:
     names = table.column_names
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"two columns are called {twice!r}")
+        raise ValueError(two_columns(twice))
     if column in names and payload in names:
         raise ValueError(
             f"there is {column!r}, records to be copied, and {payload!r}, to be encoded: leave one "
@@ -194,14 +206,14 @@ class _Job:
                 raise ValueError(f"slide_columns names {name!r}, which is no column")
         return [name for name in dict.fromkeys(chosen) if name != key_name(names)]
 
-    def header(self, *parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields of a header, later ones over those before, the caller's over all."""
-        header: dict[str, Any] = {"payload_type": _PAYLOAD_TYPE}
-        for part in parts:
-            header.update(part)
+    def header(
+        self, storing: Mapping[str, Any], kept: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """How records are stored over the ``kept`` fields of other packs, the caller's over all."""
+        header = {"payload_type": _PAYLOAD_TYPE, **(kept or {}), **storing}
         if self.payload_type is not None:
             header["payload_type"] = self.payload_type
-        return {**header, **self.extra_header}
+        return whole_header(header, self.extra_header)
 
     def shown(self, blocks: Iterable[Any], records: int) -> Generator[Any, None, None]:
         """The blocks, with a bar that says how many records are done."""
@@ -239,7 +251,7 @@ def _encode(
     starts = range(0, len(column), _ENCODE_ROWS)
     parts = (objects(column.slice(start, _ENCODE_ROWS)) for start in starts)
     blocks = _encoded(codec, parts, workers)
-    header = job.header(_codec_header(codec))
+    header = job.header(codec_header(codec))
     slides, index = job.tables(_without_layout(table), header)
     shown = job.shown(blocks, table.num_rows)
     write_records(job.path, header, slides, index, shown, overwrite=job.overwrite)
@@ -261,11 +273,6 @@ def _encoded(
 ) -> Iterator[list[bytes]]:
     for part in parts:
         yield from encoded_blocks(codec, part, workers)
-
-
-def _codec_header(codec: Codec) -> dict[str, Any]:
-    params = dict(codec.parameters())
-    return {"codec": codec.name, **({"codec_params": params} if params else {})}
 
 
 def _check_kind(codec: Codec, images: bool, what: str) -> None:
@@ -309,6 +316,11 @@ def _copy(
     opener = PackOpener(reading["packs"], reading["storage"])
     sources = Sources(references, opener)
     records, table = table.select([column]), table.drop_columns([column])
+    if not sources.paths:
+        raise ValueError(
+            "the result refers to no record, so nothing says of which kind and codec the pack is "
+            "to be: nothing is written"
+        )
     kept = sources.header()
     if adapters.is_known(kept.get("payload_type")) and job.payload_type not in (
         None,
@@ -324,7 +336,7 @@ def _copy(
         matrix = matrix_header(*sources.shape())
         if any("codec" in header for header in sources.headers):  # it may be left out
             matrix["codec"] = Codec.NONE
-        header = job.header(kept, matrix)
+        header = job.header(matrix, kept)
         slides, index = job.tables(table, header, slide_names, sources.source)
         parts = _stored(records, reading)
         with closing(parts), closing(job.shown(parts, table.num_rows)) as shown:
@@ -339,9 +351,9 @@ def _copy(
         coding, ids = sources.codecs.header()
         blocks = _chunks(_stored(records, reading))
     else:
-        coding = _codec_header(codec)
+        coding = codec_header(codec)
         blocks = _transcoded(records, codec, sources, reading)
-    header = job.header(kept, coding)
+    header = job.header(coding, kept)
     if ids is not None:
         if CODEC_ID in table.column_names:
             raise ValueError(
@@ -351,7 +363,7 @@ def _copy(
         table = table.append_column(CODEC_ID, pa.array(ids, pa.uint8()))
     slides, index = job.tables(table, header, slide_names, sources.source)
     prefix = b""
-    if header["payload_type"] == dicom.PAYLOAD_TYPE and sources.paths:
+    if header["payload_type"] == dicom.PAYLOAD_TYPE:
         prefix, slides = dicom.templates(opener.open(sources.paths[0]), slides, index)
         header = dicom.header(header, prefix)
     # Whatever happens to the pack, nobody goes on reading for it.

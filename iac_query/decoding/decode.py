@@ -20,7 +20,7 @@ from ..images import IMAGE_TYPE
 from .kinds import KINDS, Kind, PackKind
 from .references import References, read_references
 from .resolve import Resolver
-from .rows import Rows, kept_rows, whole
+from .rows import Rows, kept_rows, two_columns, whole
 
 __all__ = ["decode"]
 
@@ -65,7 +65,7 @@ def decode(
 
     Raises StaleReferenceError when a pack has changed since the reference was made,
     PackNotFoundError, ChecksumError, CodecError and PackIndexError, with pack and row in them;
-    KeyError without the column; ValueError where ``into`` is taken.
+    KeyError without the column; ValueError for two of its name and where ``into`` is taken.
     """
     decoder = Decoder(as_, column, into, workers, on_error, verify, packs, storage)
     checked_report(report)
@@ -122,9 +122,11 @@ class Decoder:
         self._type: tuple[str, pa.DataType] | None = None  # of payloads, and a pack that has them
 
     def check(self, rows: Rows) -> None:
-        """Raises KeyError without the column, ValueError where a name is taken."""
+        """Raises KeyError without the column, ValueError for two of them or a name that is taken."""
         if self.column not in rows.names:
             raise KeyError(f"no column {self.column!r}, there are {rows.names}")
+        if rows.names.count(self.column) > 1:
+            raise ValueError(two_columns(self.column))
         taken = [self._into] + ([f"{self._into}_error"] if self.on_error == "null" else [])
         for name in taken:
             if name in rows.names:

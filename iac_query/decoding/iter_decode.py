@@ -25,6 +25,12 @@ __all__ = ["iter_decode"]
 #: Payload bytes of a batch where the caller names no bound.
 _BATCH_BYTES = 64 << 20
 
+#: Payload bytes for each stored byte, before any is decoded.
+_FIRST_GROWTH = 8.0
+
+#: More bytes than any machine has.
+_NO_BOUND = 1 << 62
+
 _THREAD_NAME = "iac_query.iter_decode"
 
 
@@ -75,6 +81,8 @@ def iter_decode(
     checked_report(report)
     if batch_rows is None and batch_bytes is None:
         batch_bytes = _BATCH_BYTES
+    elif batch_bytes is not None:
+        batch_bytes = min(int(batch_bytes), _NO_BOUND)
     batches = _Batches(decoder, batch_rows or PIECE_ROWS, batch_bytes)
     parts = batches.cut(pieces(result))
     decoded = _ahead(batches, parts, prefetch) if prefetch else _in_turn(batches, parts)
@@ -102,7 +110,7 @@ class _Part:
 
     first: int  # their place in the result
     rows: Rows
-    stored: npt.NDArray[np.int64]  # bytes of each row's record
+    stored: npt.NDArray[np.int64]  # bytes of each row's record, of images a mean
     exact: npt.NDArray[np.bool_]  # whether the payload has just as many
 
     def __len__(self) -> int:
@@ -131,54 +139,72 @@ class _Part:
 class _Batches:
     """Cuts a result into parts and decodes them within the bounds.
 
-    What a payload decodes to is known before for matrices and for what is stored as it is. Of
-    others the stored bytes are known, and how many times as many those before gave: that makes
-    batches of about the right size. The core refuses one that would be too large, mostly before it
-    decodes any of it, since most payloads tell their size; then there is another try with less.
+    What a payload decodes to is known before for matrices and for what is stored as it is. Images
+    of a cohort are taken to be alike; of other records the stored bytes are known, and how many
+    times as many those before gave: that makes batches of about the right size. The core refuses
+    one that would be too large, mostly before it decodes any of it, since most payloads tell their
+    size; then there is another try with fewer rows, and the others are held for the next batch.
     """
 
     def __init__(self, decoder: Decoder, most_rows: int, most_bytes: int | None) -> None:
         self._decoder = decoder
         self._most_rows = most_rows
         self._most_bytes = most_bytes
-        self._growth = 8.0  # payload bytes for each stored byte
+        self._growth = _FIRST_GROWTH  # payload bytes for each stored byte
+        self._has_learned = False
+        self._image_bytes = 0  # what an image counts for, however well it was compressed
+        self.held: _Part | None = None  # rows taken from the result that are not decoded yet
+        self.failure: Exception | None = None  # of the result, to be raised behind its rows
 
     def cut(self, pieces: Iterator[Rows]) -> Iterator[_Part]:
+        """The parts, also of a result that fails further behind, which ``failure`` says then."""
         parts: list[_Part] = []
         rows, size, first = 0, 0.0, 0
-        for piece in pieces:
-            self._decoder.check(piece)
-            rest = self._sized(piece, first)
-            first += len(rest)
-            while len(rest):
-                count = self._fitting(rest, self._most_rows - rows, size)
-                if count == 0 and not parts:
-                    count = 1
-                if count:
-                    parts.append(rest.slice(0, count))
-                    rows, size = rows + count, size + self._estimates(parts[-1]).sum()
-                    rest = rest.slice(count, len(rest))
-                if len(rest) or rows == self._most_rows:
-                    yield _Part.concat(parts)
-                    parts, rows, size = [], 0, 0.0
+        try:
+            for piece in pieces:
+                self._decoder.check(piece)
+                rest = self._sized(piece, first)
+                first += len(rest)
+                while len(rest):
+                    count = self._fitting(rest, self._most_rows - rows, size)
+                    if count == 0 and not parts:
+                        count = 1
+                    if count:
+                        parts.append(rest.slice(0, count))
+                        rows, size = rows + count, size + self._estimates(parts[-1]).sum()
+                        rest = rest.slice(count, len(rest))
+                    if len(rest) or rows == self._most_rows:
+                        yield _Part.concat(parts)
+                        parts, rows, size = [], 0, 0.0
+        except Exception as error:
+            self.failure = error
         if parts:
             yield _Part.concat(parts)
 
-    def decode(self, part: _Part) -> tuple[Decoded, _Part | None]:
-        """As many rows as the bound allows with their payloads, and the others."""
-        count = len(part)
-        if self._most_bytes is not None:
-            count = max(self._fitting(part, count, 0.0), 1)
+    @property
+    def are_behind(self) -> bool:
+        """Whether more rows are held than go into a batch."""
+        held = self.held
+        return held is not None and self._fitting(held, self._most_rows, 0.0) < len(held)
+
+    def decode(self, part: _Part | None) -> Decoded | None:
+        """As many of the rows held and the part's as the bounds allow; None where there are none."""
+        parts = [rows for rows in (self.held, part) if rows is not None]
+        if not parts:
+            return None
+        whole = _Part.concat(parts)
+        count = max(self._fitting(whole, self._most_rows, 0.0), 1)
         while True:
-            tried = part.slice(0, count)
+            tried = whole.slice(0, count)
             most_bytes = self._most_bytes if self._most_bytes and count > 1 else 0
             try:
                 decoded = self._decoder.decode(tried.rows, tried.first, most_bytes)
                 break
             except BatchTooLarge:
-                count //= 2
+                count -= max(count // (8 if self._has_learned else 2), 1)
+        self.held = whole.slice(count, len(whole)) if count < len(whole) else None
         self._learn(tried, decoded)
-        return decoded, part.slice(count, len(part)) if count < len(part) else None
+        return decoded
 
     def _fitting(self, part: _Part, most_rows: int, size: float) -> int:
         """How many of the rows go together with ``size`` bytes."""
@@ -194,7 +220,8 @@ class _Batches:
         stored = int(part.stored[~part.exact].sum())
         if stored and not decoded.failures:
             grown = (decoded.payload_bytes - int(part.stored[part.exact].sum())) / stored
-            self._growth = max(grown * 1.05, 1.0)  # the next ones may be a little larger
+            self._growth = grown * 1.05  # the next ones may be a little larger
+            self._has_learned = True
 
     def _sized(self, rows: Rows, first: int) -> _Part:
         stored = np.zeros(len(rows), dtype=np.int64)
@@ -207,6 +234,10 @@ class _Batches:
             try:
                 pack = self._decoder.opener.open(path)
                 stored[positions] = _stored_bytes(pack, references.row[positions])
+                if pack.decodes_to_images and self._decoder.as_ != "stored":
+                    mean = int(stored[positions].mean()) if len(positions) else 0
+                    self._image_bytes = self._image_bytes or mean
+                    stored[positions] = self._image_bytes
                 exact[positions] = PackKind(pack, self._decoder.as_).stored_as_is
             except (PackError, OSError):  # which decoding them says as well
                 continue
@@ -225,11 +256,15 @@ def _stored_bytes(pack: _native.Pack, rows: npt.NDArray[np.int64]) -> npt.NDArra
 
 
 def _in_turn(batches: _Batches, parts: Iterator[_Part]) -> Generator[Decoded, None, None]:
-    for part in parts:
-        rest: _Part | None = part
-        while rest is not None:
-            decoded, rest = batches.decode(rest)
+    part = next(parts, None)
+    while part is not None or batches.held is not None:
+        decoded = batches.decode(part)
+        if decoded is not None:
             yield decoded
+        del decoded
+        part = None if batches.are_behind else next(parts, None)
+    if batches.failure is not None:
+        raise batches.failure
 
 
 def _ahead(
@@ -238,33 +273,33 @@ def _ahead(
     """The decoded batches, up to ``prefetch`` of them decoded by a thread before they are needed.
 
     The parts are taken from the result by the calling thread: it may be one of a library that
-    keeps to its thread, and its errors come behind the batches before it.
+    keeps to its thread.
     """
     pool = ThreadPoolExecutor(1, _THREAD_NAME)
-    ahead: deque[Future[tuple[Decoded, _Part | None]]] = deque()
+    ahead: deque[Future[Decoded | None]] = deque()
     ended = False
 
     def fill() -> None:
         nonlocal ended
-        while len(ahead) < prefetch and not ended:
-            try:
-                ahead.append(pool.submit(batches.decode, next(parts)))
-            except StopIteration:
-                ended = True
-            except Exception as error:
-                ended = True
-                ahead.append(Future())
-                ahead[-1].set_exception(error)
+        while len(ahead) < prefetch:
+            part = None
+            if not ended and not batches.are_behind:
+                part = next(parts, None)
+                ended = part is None
+            if part is None and batches.held is None:
+                return
+            ahead.append(pool.submit(batches.decode, part))
 
     try:
         fill()
         while ahead:
-            decoded, rest = ahead.popleft().result()
-            if rest is not None:
-                ahead.appendleft(pool.submit(batches.decode, rest))
+            decoded = ahead.popleft().result()
             fill()
-            yield decoded
+            if decoded is not None:
+                yield decoded
             del decoded
+        if batches.failure is not None:
+            raise batches.failure
     finally:
         # One that is forgotten may be collected by its own thread, which cannot wait for itself.
         own = threading.current_thread().name.startswith(_THREAD_NAME)

@@ -200,6 +200,14 @@ def _in_memory(result: Any) -> Rows | None:
     )
 
 
+def two_columns(name: str) -> str:
+    """What is wrong with two columns of one name, and what to do."""
+    return (
+        f"two columns are called {name!r}: name one in the query (AS ...), and if it holds the "
+        "records pass column="
+    )
+
+
 def kept_rows(table: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
     """The rows that are marked. pyarrow cannot filter every type."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], kept, [False]]).astype(np.int8)))
