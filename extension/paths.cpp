@@ -54,11 +54,10 @@ void check_url(const std::string& url) {
         "or to CREATE SECRET");
   }
   if (query != url.npos) {
-    refuse(
-        std::string("the URL has a ") +
-        (url[query] == '?' ? "query (behind '?')" : "fragment (behind '#')") +
-        ", which may hold credentials that references would carry on; give them to the file "
-        "system, or to CREATE SECRET");
+    refuse(std::string("the URL has a ") +
+           (url[query] == '?' ? "query (behind '?')" : "fragment (behind '#')") +
+           ", which may hold credentials that references would carry on; give them to the file "
+           "system, or to CREATE SECRET");
   }
 }
 
