@@ -285,7 +285,7 @@ def test_batches_are_about_equal(tmp_path, prefetch):
     batches = list(iac.iter_decode(table, batch_bytes=16 * 768, prefetch=prefetch, as_="bytes"))
     sizes = [len(batch) for batch in batches]
     assert set(sizes[2:-1]) == {15}
-    assert sum((batch["n"].to_pylist() for batch in batches), []) == list(range(300))
+    assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(300))
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])

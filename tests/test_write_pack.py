@@ -243,7 +243,7 @@ def test_headers_keep_what_packs_agree_on(tmp_path):
 @settings(max_examples=40)
 @given(data=st.data())
 def test_any_cohort_of_any_packs_comes_back(packs, tmp_path, data):
-    rows = data.draw(st.lists(st.integers(0, ROWS - 1), max_size=30))
+    rows = data.draw(st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=30))
     paths = data.draw(
         st.lists(st.sampled_from(list(packs)), min_size=len(rows), max_size=len(rows))
     )

@@ -105,13 +105,15 @@ def write_pack(
 
     Raises FileExistsError; the errors of ``decode`` for records; ValueError for a NULL among
     references or payloads, for references to no record at all, and for tables, headers and codecs
-    that do not go together; KeyError without either column; OSError when the file cannot be written.
+    that do not go together; KeyError without either column; OSError when the file cannot be
+    written.
     """
     if on_error not in ("raise", "skip"):
         raise ValueError(f"on_error is {on_error!r}, expected 'raise' or 'skip'")
     read_options(True, workers, verify, on_error)
     checked_report(report)
-    if not overwrite and os.path.lexists(output_file(path)):
+    target = output_file(path)
+    if not overwrite and os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, "there is a file, pass overwrite=True", os.fspath(path))
     if isinstance(codec, str):
         codec = Codec.create(codec)

@@ -122,7 +122,7 @@ class Decoder:
         self._type: tuple[str, pa.DataType] | None = None  # of payloads, and a pack that has them
 
     def check(self, rows: Rows) -> None:
-        """Raises KeyError without the column, ValueError for two of them or a name that is taken."""
+        """Raises KeyError without the column, ValueError for two of it or a name that is taken."""
         if self.column not in rows.names:
             raise KeyError(f"no column {self.column!r}, there are {rows.names}")
         if rows.names.count(self.column) > 1:

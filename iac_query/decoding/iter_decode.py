@@ -188,7 +188,7 @@ class _Batches:
         return held is not None and self._fitting(held, self._most_rows, 0.0) < len(held)
 
     def decode(self, part: _Part | None) -> Decoded | None:
-        """As many of the rows held and the part's as the bounds allow; None where there are none."""
+        """As many of the rows held and the part's as the bounds allow; None without any."""
         parts = [rows for rows in (self.held, part) if rows is not None]
         if not parts:
             return None
