@@ -160,7 +160,10 @@ def build_dicom_patient_package_from_files(
         templates = [one.encoded_template() for one in series]
         _lay_out(instances, sum(map(len, templates)))
         frames = [frame for instance in instances for frame in instance.frames]
-        header = _header(version, storage, effort, {frame.codec_id for frame in frames})
+        codecs = {frame.codec_id for frame in frames}
+        if not all(instance.frames for instance in instances):
+            codecs.add(schema.PIXELS_JXL)  # which rows without pixels name
+        header = _header(version, storage, effort, codecs)
         header["metadata_length"] = sum(map(len, templates))
         if intake.counts:
             counts = sorted(intake.counts.items())

@@ -27,7 +27,7 @@ PIXEL_ELEMENTS = (Tag(0x7FE00010), Tag(0x7FE00008), Tag(0x7FE00009))
 MAX_SEQUENCE_DEPTH = 64
 
 # Groups of commands and of file meta information: PS3.7 E.1, PS3.10 7.1. No dataset may have them.
-_NOT_OF_DATASETS = (0x0000, 0x0002)
+NOT_OF_DATASETS = (0x0000, 0x0002)
 
 Json = dict[str, Any]
 
@@ -70,7 +70,7 @@ def _elements(ds: Dataset, scope: str, path: list[Any], errors: list[Json], swap
     for tag in sorted(ds.keys()):
         if not path and tag in PIXEL_ELEMENTS:
             continue
-        if not path and scope == "dataset" and tag.group in _NOT_OF_DATASETS:
+        if not path and scope == "dataset" and tag.group in NOT_OF_DATASETS:
             continue
         key = f"{tag:08X}"
         raw = ds.get_item(tag)

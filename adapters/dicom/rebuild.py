@@ -12,6 +12,7 @@ from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian
 
 from . import exact, frames, schema
 from .frames import ImagePixel
+from .model import NOT_OF_DATASETS
 
 JPEG_XL_LOSSLESS = frames.known(schema.JPEG_XL_LOSSLESS)
 
@@ -24,6 +25,8 @@ def original_header(header: bytes) -> Dataset | None:
     if any(ds.get_item(tag).VR is None for tag in ds.keys()):  # noqa: SIM118, keys stay raw
         for _ in ds.iterall():  # each gets the dictionary's VR, and keeps its text
             pass
+    for tag in [tag for tag in ds.keys() if tag.group in NOT_OF_DATASETS]:  # noqa: SIM118
+        del ds[tag]  # no file can be written with it
     return ds if ds.original_encoding[1] else None
 
 

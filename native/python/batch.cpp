@@ -69,11 +69,9 @@ static py::object images_of(const Batch& batch) {
 
 void bind_batch(py::module_& module) {
   // In the order of the numbers that Batch.images uses.
-  py::list pixel_types;
-  for (int i = 0; i < pixel_types; ++i) {
-    pixel_types.append(name_of(static_cast<PixelType>(i)));
-  }
-  module.attr("PIXEL_TYPES") = py::tuple(pixel_types);
+  py::list names;
+  for (int i = 0; i < pixel_types; ++i) names.append(name_of(static_cast<PixelType>(i)));
+  module.attr("PIXEL_TYPES") = py::tuple(names);
 
   py::class_<Buffer>(module, "Buffer", py::buffer_protocol())
       .def_buffer([](const Buffer& buffer) { return memory_of(buffer, true); })
