@@ -65,5 +65,5 @@ def test_what_is_no_tag_and_no_dicom(tmp_path: Path):
     with pytest.raises(TypeError, match="tag is 5, expected a str"):
         pl.col("record").iac.tag(5)
     plain = write_pack(tmp_path / "x.iac", [b"a"], pa.table({"n": [1]}))
-    with pytest.raises(iac.PackError, match=r"x\.iac"):
+    with pytest.raises(ValueError, match=r"x\.iac: its payload_type"):
         of_rows(plain, pl.col("record").iac.tags())

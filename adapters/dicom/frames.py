@@ -198,17 +198,16 @@ def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]
 def _require_no_more(ds: Dataset, pixel: ImagePixel, count: int) -> None:
     """Raises ValueError where the dataset has pixels of more frames than it says.
 
-    Native ones may be followed by the byte that makes their length even (PS3.5 8.1.1). Of
+    Native ones may be followed by padding, of less than a frame (PS3.5 8.1.1 allows a byte). Of
     encapsulated ones offset tables tell the number (A.4), or the fragments that start a frame:
     with RLE and extended offsets each one does (A.4.2), else those that begin with a marker.
     """
     value = ds[pixel_element(ds)].value
     if not pixel.transfer_syntax.is_encapsulated:
-        size = (pixel.frame_bits() * count + 7) // 8
-        if len(value) > size + size % 2:
+        if len(value) * 8 >= pixel.frame_bits() * (count + 1):
             raise ValueError(
-                f"holds {len(value)} bytes of pixels, Number of Frames says {count}, which are "
-                f"{size}"
+                f"holds {len(value)} bytes of pixels, more than the frames that Number of Frames "
+                f"says, {count}"
             )
         return
     fragments = [fragment for fragment in generate_fragments(value) if fragment.strip(b"\0")]

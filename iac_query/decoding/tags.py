@@ -28,7 +28,7 @@ def read_tags(
     element the value. NULL for NULL, for an element that is missing or empty and, under
     ``on_error="null"``, for what could not be had.
 
-    Raises PackError for a pack that is none of DICOM instances and for damaged headers, ValueError
+    Raises PackError for damaged headers, ValueError for a pack that is none of DICOM instances and
     for a tag that there is not; and what :func:`iac_query.decode` raises, whose options these are.
     """
     read_options(True, workers, verify, on_error)  # before anything is opened
