@@ -102,7 +102,7 @@ def test_the_same_tables_and_headers(both):
     )
     series = ours.series_table.drop_columns([*ENCODED_SERIES, "patient_id"])
     assert_same_table(series, theirs.series_table.drop_columns(ENCODED_SERIES))
-    assert ours.series_table["patient_id"].null_count == 0
+    assert "" not in ours.series_table["patient_id"].to_pylist()  # NULL where there is none
     assert models(both[0]) == models(both[1])
     layout = [f"{t}_table_{f}" for t in ("slide", "index") for f in ("offset", "length")]
     drop = {*layout, "data_offset", "data_length", "metadata_length", "created_by"}

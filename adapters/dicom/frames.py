@@ -206,8 +206,8 @@ def _require_no_more(ds: Dataset, pixel: ImagePixel, count: int) -> None:
     if not pixel.transfer_syntax.is_encapsulated:
         if len(value) * 8 >= pixel.frame_bits() * (count + 1):
             raise ValueError(
-                f"holds {len(value)} bytes of pixels, more than the frames that Number of Frames "
-                f"says, {count}"
+                f"holds {len(value)} bytes of pixels, Number of Frames says {count}, which have "
+                "fewer"
             )
         return
     fragments = [fragment for fragment in generate_fragments(value) if fragment.strip(b"\0")]

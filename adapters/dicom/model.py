@@ -212,6 +212,7 @@ def _restore(ds: Dataset, error: Json) -> None:
     tag = BaseTag(int(last, 16))
     raw = base64.b64decode(error["raw_base64"])
     if error["stored_vr"] == "UN":
-        ds[tag] = DataElement(tag, "UN", raw, already_converted=True)  # bytes are no list
+        ds[tag] = DataElement(tag, "OB", raw)
+        ds[tag].VR = "UN"  # from the start, pydicom would read the bytes as the VR that it knows
     else:
         ds[tag] = RawDataElement(tag, error["stored_vr"], len(raw), raw, 0, False, True)
