@@ -173,7 +173,7 @@ def _open_safetensors(path: Path, key: str | None) -> Iterator[Any]:
         name = _chosen(key, list(file.keys()))
         tensor = file.get_slice(name)
         dtype = tensor.get_dtype()
-        if dtype == "F4" or dtype.startswith(("F8_", "F6_", "C")):  # which NumPy lacks, or are no numbers here
+        if dtype == "F4" or dtype.startswith(("F8_", "F6_", "C")):  # NumPy lacks them, or complex
             raise TypeError(f"features of {dtype} cannot be stored, expected numbers")
         if dtype == "BF16":
             with open(path, "rb") as raw:
