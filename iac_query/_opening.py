@@ -5,31 +5,14 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
 from . import _native
-from ._options import PathLike
 from ._urls import CHAIN, is_url, local_path, public_url
 from .errors import PackError
 from .remote import FileSystem, RemoteFile, RemoteOptions
-
-
-def open_pack(
-    path: PathLike,
-    storage_options: Mapping[str, Any] | None = None,
-    remote: RemoteOptions | None = None,
-) -> _native.Pack:
-    """The pack at a path or URL, as its caller wrote it, kept open for the next call that finds
-    the same file there.
-
-    ``storage_options`` are those of the URL's fsspec file system; local paths need none.
-    """
-    name = local_path(os.fsdecode(path))
-    if not is_url(name):
-        return _open_local(os.fsencode(os.path.abspath(name)))
-    return _open_remote(name, FileSystem.of_url(name, storage_options), remote)
 
 
 class PackOpener:
@@ -101,10 +84,8 @@ def _kept_open(path: bytes, version: tuple[int, ...]) -> _native.Pack:
     return _native.Pack(path)
 
 
-def _open_remote(
-    url: str, file_system: FileSystem, remote: RemoteOptions | None = None
-) -> _native.Pack:
-    file = RemoteFile(url, file_system, remote or RemoteOptions())
+def _open_remote(url: str, file_system: FileSystem) -> _native.Pack:
+    file = RemoteFile(url, file_system, RemoteOptions())
     # Where nothing tells versions apart, only the one just opened is sure to be the present one.
     return _kept_open_remote(file) if file.version else file.open()
 

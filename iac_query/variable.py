@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from ._options import (
     MAX_RECORD_BYTES,
     MAX_SAMPLES,
     OnError,
-    PathLike,
     checked_on_error,
     checked_report,
     read_options,
@@ -26,7 +25,6 @@ from .build import build_variable, build_variable_from_payloads
 from .codec import Codec, codec_of_header, is_registered
 from .errors import CodecError, PackError, RecordFailure, row_error
 from .images import ImageBatch, single_image, stacked_images
-from .remote import RemoteOptions
 
 __all__ = ["VariableRecordPack"]
 
@@ -40,15 +38,7 @@ class VariableRecordPack(RecordPack):
 
     kind = "variable"
     other = "FixedRecordPack"
-
-    def __init__(
-        self,
-        package_path: PathLike,
-        storage_options: Mapping[str, Any] | None = None,
-        remote: RemoteOptions | None = None,
-    ) -> None:
-        super().__init__(package_path, storage_options, remote)
-        self._codec: Codec | None = None
+    _codec: Codec | None = None
 
     build = staticmethod(build_variable)
     build_from_payloads = staticmethod(build_variable_from_payloads)
