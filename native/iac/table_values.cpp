@@ -17,6 +17,13 @@ TableValues::TableValues(const Table& table, size_t column, std::span<const int6
   }
 }
 
+std::optional<TableValues> TableValues::find(const Table& table, const char* name,
+                                             std::span<const int64_t> rows) {
+  const auto column = table.find(name);
+  if (!column) return std::nullopt;
+  return TableValues(table, *column, rows);
+}
+
 std::optional<TableValues::Place> TableValues::place(int64_t row) const {
   const auto [batch, at] = table_.locate(row);
   Place place{&batches_.at(batch)->view(), at};

@@ -16,6 +16,9 @@ class TableValues {
   // Reads the column of each record batch that has one of the rows, which must be rows of the
   // table. Throws Error.
   TableValues(const Table& table, size_t column, std::span<const int64_t> rows);
+  // Of the column of that name; nothing where there is none.
+  static std::optional<TableValues> find(const Table& table, const char* name,
+                                         std::span<const int64_t> rows);
 
   // The value of one of them; nothing where it is NULL. Throws Error when the column's type is
   // another. Any number of threads at once.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "iac/codec/no_image.h"
 #include "iac/error.h"
 
 namespace iac::dicom {
@@ -11,15 +12,6 @@ namespace {
 // The ids of codecs whose records are pixels, not frames as they stood in a file: JPEG XL streams
 // and, of pixels that those cannot hold, bytes under zstd. Packs with one codec have the former.
 constexpr int64_t pixels_jxl = 0, pixels_zstd = 1;
-
-class NoPixels final : public Codec {
- public:
-  std::string_view name() const override { return "none"; }
-  std::string parameters() const override { return ""; }
-  bool gives_images() const override { return true; }
-  SizeHint decoded_size(Bytes) const override { return {SizeHint::Kind::exact, 0}; }
-  std::optional<size_t> decode(Bytes, Target&) const override { return 0; }
-};
 
 bool is_integer(PixelType type) {
   return type != PixelType::float16 && type != PixelType::float32 && type != PixelType::float64;
@@ -156,18 +148,11 @@ class RawPixels final : public Codec {
   ImageShape shape_;
 };
 
-std::optional<TableValues> values_of(const Table& index, const char* name,
-                                     std::span<const int64_t> rows) {
-  const auto column = index.find(name);
-  if (!column) return std::nullopt;
-  return TableValues(index, *column, rows);
-}
-
 // Only packs with several codecs have records that do not tell their shape.
 std::optional<TableValues> sizes_of(const Pack& pack, const char* name,
                                     std::span<const int64_t> rows) {
   if (!pack.layout().has_codec_ids()) return std::nullopt;
-  return values_of(*pack.index(), name, rows);
+  return TableValues::find(*pack.index(), name, rows);
 }
 
 uint32_t size_in(const std::optional<TableValues>& column, const char* name, int64_t row,
@@ -184,9 +169,9 @@ uint32_t size_in(const std::optional<TableValues>& column, const char* name, int
 
 PixelDecoders::PixelDecoders(const Pack& pack, std::span<const int64_t> rows)
     : pack_(pack),
-      has_pixels_(values_of(*pack.index(), "has_pixel_data", rows)),
-      dtypes_(values_of(*pack.index(), "pixel_dtype", rows)),
-      bits_(values_of(*pack.index(), "bits_stored", rows)),
+      has_pixels_(TableValues::find(*pack.index(), "has_pixel_data", rows)),
+      dtypes_(TableValues::find(*pack.index(), "pixel_dtype", rows)),
+      bits_(TableValues::find(*pack.index(), "bits_stored", rows)),
       rows_(sizes_of(pack, "rows", rows)),
       columns_(sizes_of(pack, "columns", rows)),
       samples_(sizes_of(pack, "samples_per_pixel", rows)) {}
@@ -202,9 +187,8 @@ ImageShape PixelDecoders::shape(int64_t row, PixelType type) const {
 }
 
 const Codec& PixelDecoders::decoder(int64_t row, const Span& span, const Codec& codec) {
-  static const NoPixels no_pixels;
   if (span.length == 0 && has_pixels_ && !has_pixels_->boolean(row).value_or(true)) {
-    return no_pixels;
+    return no_image();
   }
   const auto id = codec_id(span);
   const bool is_raw = id == pixels_zstd && codec.name() == "zstd";

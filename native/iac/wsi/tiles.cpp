@@ -4,21 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "iac/codec/no_image.h"
 #include "iac/error.h"
 
 namespace iac::wsi {
 namespace {
 
 constexpr int64_t tile_kind = 0;
-
-class NoImage final : public Codec {
- public:
-  std::string_view name() const override { return "none"; }
-  std::string parameters() const override { return ""; }
-  bool gives_images() const override { return true; }
-  SizeHint decoded_size(Bytes) const override { return {SizeHint::Kind::exact, 0}; }
-  std::optional<size_t> decode(Bytes, Target&) const override { return 0; }
-};
 
 // The upper left of tiles, which are all of one size.
 class CutTiles final : public Codec {
@@ -71,26 +63,18 @@ class CutTiles final : public Codec {
   uint32_t width_, height_;
 };
 
-std::optional<TableValues> values_of(const Table& index, const char* name,
-                                     std::span<const int64_t> rows) {
-  const auto column = index.find(name);
-  if (!column) return std::nullopt;
-  return TableValues(index, *column, rows);
-}
-
 }  // namespace
 
 bool is_slide(const Pack& pack) { return pack.header().payload_type == "wsi_image"; }
 
 TileDecoders::TileDecoders(const Pack& pack, std::span<const int64_t> rows)
     : grid_(read_grid(pack)),
-      kinds_(values_of(*pack.index(), "kind", rows)),
-      widths_(values_of(*pack.index(), "valid_width", rows)),
-      heights_(values_of(*pack.index(), "valid_height", rows)) {}
+      kinds_(TableValues::find(*pack.index(), "kind", rows)),
+      widths_(TableValues::find(*pack.index(), "valid_width", rows)),
+      heights_(TableValues::find(*pack.index(), "valid_height", rows)) {}
 
 const Codec& TileDecoders::decoder(int64_t row, const Codec& codec, bool images) {
-  static const NoImage no_image;
-  if (!codec.gives_images()) return images ? no_image : codec;
+  if (!codec.gives_images()) return images ? no_image() : codec;
   const auto kind = kinds_ ? kinds_->integer(row) : std::nullopt;
   const auto width = widths_ ? widths_->integer(row) : std::nullopt;
   const auto height = heights_ ? heights_->integer(row) : std::nullopt;
