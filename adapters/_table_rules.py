@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._tables import LAYOUT
 from ..validation.checked_pack import CheckedPack, Rows, TableName, numbers, rows_where
 from ..validation.report import Finding
-
-_LAYOUT = ("offset", "length", "crc32")
 
 
 def check_counts(pack: CheckedPack, names: tuple[str, ...]) -> Iterator[Finding]:
@@ -33,7 +32,7 @@ def check_columns(
             yield pack.finding("schema", f"the {table} table has no column {name!r}")
             continue
         column = pack.column(table, name)
-        if column is None or name in _LAYOUT:  # of which the container's check says what is wrong
+        if column is None or name in LAYOUT:  # of which the container's check says what is wrong
             continue
         if not _is_like(column.type, type):
             reason = f"{table} table: column {name!r} is {column.type}, expected {type}"

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from .._options import PathLike
+from .._tables import LAYOUT
 from ..codec import Codec
 from ..variable import VariableRecordPack
 from ._parallel import in_order
@@ -314,7 +315,7 @@ def _write(
     flags = columns.pop("flags")
     nothing = pa.nulls(len(records), pa.uint64())
     columns["split"] = pa.array((record.split for record in records), pa.string())
-    columns |= {"offset": nothing, "length": nothing, "crc32": nothing, "flags": flags}
+    columns |= {**dict.fromkeys(LAYOUT, nothing), "flags": flags}
     VariableRecordPack.build_from_payloads(
         output_path,
         payload_type=EXTENDED_PAYLOAD_TYPE if how.extended else PAYLOAD_TYPE,

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from . import _native
 
 __all__ = [
+    "LAYOUT",
     "normalised",
     "plain_type",
     "stream_bytes",
@@ -17,6 +18,10 @@ __all__ = [
     "table_schema",
     "value_buffers",
 ]
+
+
+#: The columns of an index that say where records are stored, which the writer computes.
+LAYOUT = {"offset": pa.uint64(), "length": pa.uint32(), "crc32": pa.uint32()}
 
 
 def table_schema(pack: _native.Pack, name: str) -> pa.Schema:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..._tables import LAYOUT
 from ...codec import Codec
+from ...cohorts.adapter_packs import ADAPTERS
 
 PAYLOAD_TYPE = "dicom_patient"
 
@@ -59,40 +61,9 @@ def record_codecs(used: set[int], effort: int) -> list[dict[str, Any]]:
     return [{"id": i, "name": c.name, "params": dict(c.parameters())} for i, c in codecs]
 
 
-SERIES = pa.schema(
-    {
-        "series_idx": pa.uint16(),
-        "study_uid": pa.string(),
-        "series_uid": pa.string(),
-        "modality": pa.string(),
-        "instance_count": pa.uint32(),
-        "template_offset": pa.uint64(),
-        "template_length": pa.uint32(),
-        "template_crc32": pa.uint32(),
-        "patient_id": pa.string(),
-    }
-)
-
-INSTANCES = pa.schema(
-    {
-        "series_idx": pa.uint16(),
-        "sop_instance_uid": pa.string(),
-        "instance_number": pa.int32(),
-        "rows": pa.uint32(),
-        "columns": pa.uint32(),
-        "has_pixel_data": pa.bool_(),
-        "samples_per_pixel": pa.uint8(),
-        "pixel_dtype": pa.string(),
-        "pixel_representation": pa.uint8(),
-        "bits_allocated": pa.uint8(),
-        "bits_stored": pa.uint8(),
-        "high_bit": pa.uint8(),
-        "photometric_interpretation": pa.string(),
-        "source_transfer_syntax": pa.string(),
-        "dicom_delta": pa.binary(),
-        "dicom_delta_crc32": pa.uint32(),
-    }
-)
+_ADAPTER = ADAPTERS[PAYLOAD_TYPE]
+INSTANCES = pa.schema({n: type for n, type in _ADAPTER.index.items() if n not in LAYOUT})
+SERIES = pa.schema({**_ADAPTER.slides, "patient_id": pa.string()})
 
 #: What version 2 has besides, before the layout columns. Of an instance's frames, which follow
 #: each other, only the first has a delta and a header.
@@ -106,5 +77,3 @@ FRAMES = pa.schema(
 )
 
 EXACT = pa.schema({"dicom_header": pa.large_binary(), "dicom_header_crc32": pa.uint32()})
-
-LAYOUT = pa.schema({"offset": pa.uint64(), "length": pa.uint32(), "crc32": pa.uint32()})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..._tables import LAYOUT
 from . import schema
 from .columns import TagColumn, tag_table
 from .instance import Instance
@@ -70,7 +71,7 @@ def instance_table(
     fields = [*schema.INSTANCES]
     if version == schema.VERSION:
         fields += [*schema.FRAMES, *(schema.EXACT if exact else ())]
-    fields += schema.LAYOUT
+    fields += pa.schema(LAYOUT)
     rows: list[dict[str, Any]] = []
     tags: list[list[Any]] = []
     for number, one in enumerate(series):

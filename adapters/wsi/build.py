@@ -15,6 +15,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..._options import PathLike, worker_count
+from ..._tables import LAYOUT
 from ...build import build_pack_streaming
 from ...codec import Codec
 from .._encoding import refuse_existing
@@ -48,9 +49,7 @@ _INDEX = pa.schema(
         "image_width": pa.uint32(),
         "image_height": pa.uint32(),
         "codec_id": pa.uint8(),
-        "offset": pa.uint64(),
-        "length": pa.uint32(),
-        "crc32": pa.uint32(),
+        **LAYOUT,
         "flags": pa.uint8(),
     }
 )

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._tables import LAYOUT
+
 _TEXT_INDEX = {"patient_id": pa.string(), "institution": pa.string(), "num_docs": pa.uint32()}
 _TILES = {
     "slide_idx": pa.uint8(),
@@ -21,7 +23,6 @@ _TILES = {
     "tile_y": pa.uint16(),
     "tile_id": pa.string(),
 }
-_LAYOUT = {"offset": pa.uint64(), "length": pa.uint32(), "crc32": pa.uint32()}
 _TILE_SLIDES = {"slide_idx": pa.uint8(), "slide_id": pa.string(), "patient_id": pa.string()}
 _DICOM = {
     "series_idx": pa.uint16(),
@@ -40,7 +41,7 @@ _DICOM = {
     "source_transfer_syntax": pa.string(),
     "dicom_delta": pa.binary(),
     "dicom_delta_crc32": pa.uint32(),
-    **_LAYOUT,
+    **LAYOUT,
 }
 _SERIES = {
     "series_idx": pa.uint16(),
@@ -76,7 +77,7 @@ def _text(payload_type: str, version: str, **more: pa.DataType) -> Adapter:
 
 ADAPTERS = {
     "image_tiles": Adapter(
-        {**_TILES, "split": pa.string(), **_LAYOUT, "flags": pa.uint8()},
+        {**_TILES, "split": pa.string(), **LAYOUT, "flags": pa.uint8()},
         "tile_id",
         "jxl",
         _TILE_SLIDES,
@@ -149,7 +150,7 @@ def conform(
         slides = _placeholder(adapter.placeholder)
     else:
         slides = _conforming(payload_type, adapter.slides, slides)
-    for name in _LAYOUT:  # the writer fills them in where they stand
+    for name in LAYOUT:  # the writer fills them in where they stand
         if name in adapter.index:
             index = index.append_column(name, pa.array(np.zeros(index.num_rows, np.uint8)))
     index = _conforming(payload_type, adapter.index, index)

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from .._opening import PackOpener
 from .._options import PathLike, checked_report, read_options, shows_progress
 from .._slides import SLIDE_NAMES, key_name, part_slides
-from .._tables import normalised
+from .._tables import LAYOUT, normalised
 from ..build import (
     codec_header,
     encoded_blocks,
@@ -49,8 +49,6 @@ _CODEC = "zstd"
 #: Stored bytes copied, and payloads encoded, at a time.
 _COPY_BYTES = 16 << 20
 _ENCODE_ROWS = 4096
-
-_LAYOUT_COLUMNS = ("offset", "length", "crc32")
 
 
 def write_pack(
@@ -157,8 +155,8 @@ def _without_layout(table: pa.Table) -> pa.Table:
 
     Raises ValueError for a column that only has the name of one.
     """
-    layout = [name for name in _LAYOUT_COLUMNS if name in table.column_names]
-    if 0 < len(layout) < len(_LAYOUT_COLUMNS):
+    layout = [name for name in LAYOUT if name in table.column_names]
+    if 0 < len(layout) < len(LAYOUT):
         raise ValueError(
             f"a column is called {layout[0]!r}, which is where the pack says how records are "
             "stored: leave it out, or give it another name"

@@ -18,14 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._slides import key_name
-from .._tables import normalised, table_schema
+from .._tables import LAYOUT, normalised, table_schema
 from ..errors import PackError
 from ..pack import PackReader
 from .places import PLACE_TYPES, PLACES, has_places, place_values
 from .types import column_type
 
 RECORD = "record"
-LAYOUT_NAMES = ("offset", "length", "crc32")
 PATIENT_ID = "patient_id"
 
 _LOWER_CASE = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -70,7 +69,7 @@ def pack_columns(reader: PackReader, layout: bool = False) -> tuple[PackColumn, 
     record has one slide. The key that joins them appears once. Packs of DICOM instances have
     PATIENT_ID in any case, those of whole slides the PLACES of their tiles with the layout.
     """
-    hidden = LAYOUT_NAMES if reader.native.kind == "variable" and not layout else ()
+    hidden = tuple(LAYOUT) if reader.native.kind == "variable" and not layout else ()
     index, slides = (schema.remove_metadata() for schema in _schemas(reader))
     native = reader.native
     places = layout and has_places(reader.header, index)
