@@ -7,24 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
-from .._options import OnError, PathLike
+from .._options import PathLike
 from ..codec import Codec
-from ..errors import RecordFailure
+from ..cohorts.adapter_packs import ADAPTERS
+from ._document_reader import DocumentReader
 from ._document_tables import patients_of_rows, rows_of_file, rows_of_table
-from ._documents import (
-    build_documents,
-    checked_patients,
-    frame,
-    index_row,
-    open_documents,
-    read_documents,
-    read_one,
-)
-from ._row_ids import RowIds
+from ._documents import build_documents, checked_patients, frame, index_row
 
 __all__ = [
     "PAYLOAD_TYPE",
@@ -43,7 +35,7 @@ TEXT_SCHEMA_VERSION = 1
 _VERSION = {"text_schema_version": TEXT_SCHEMA_VERSION}
 #: The text of a document, and the prefix of its place in the manifest.
 _TEXTS = {"text": ""}
-_INDEX = pa.schema({"patient_id": pa.string(), "institution": pa.string(), "num_docs": pa.uint32()})
+_INDEX = pa.schema(ADAPTERS[PAYLOAD_TYPE].index)
 
 
 @dataclass(frozen=True)
@@ -151,95 +143,15 @@ def _records(patients: Iterable[PatientText]) -> Iterator[tuple[dict[str, Any], 
         yield index_row(patient), record
 
 
-class ClinicalTextReader:
+class ClinicalTextReader(DocumentReader[PatientText]):
     """Reads patients' documents, by patient or by row, from packs of any codec of bytes.
 
     Opens eagerly, pickles as its absolute path, and may be shared by threads. Raises PackError for
     a pack of another payload type.
     """
 
-    def __init__(self, package_path: PathLike) -> None:
-        self._pack = open_documents(package_path, PAYLOAD_TYPE)
-        self._patients = RowIds(self._pack.reader, "patient_id")
+    _payload_type = PAYLOAD_TYPE
 
-    @property
-    def header(self) -> dict[str, Any]:
-        """The JSON header."""
-        return self._pack.header
-
-    @property
-    def index_table(self) -> pa.Table:
-        """The index table, a row a patient."""
-        return self._pack.index_table
-
-    @property
-    def record_count(self) -> int:
-        """Number of patients."""
-        return len(self._pack)
-
-    @property
-    def patient_ids(self) -> list[str]:
-        """The patient of each row."""
-        return list(self._patients.ids)
-
-    def read_patient(self, patient_id: str) -> PatientText:
-        """One patient. Raises KeyError for an unknown one, PackError where two rows have that id.
-
-        Other errors as :meth:`read_patient_at`.
-        """
-        return self.read_patient_at(self._patients.row(patient_id))
-
-    def read_patient_at(self, row: int) -> PatientText:
-        """The patient of a row; negative rows count from the end.
-
-        Raises PackIndexError for a row that is not there, ChecksumError and CodecError for a
-        damaged one, with pack and row in them.
-        """
-        return read_one(self._pack, row, _patient)
-
-    def read_patients_at(
-        self,
-        rows: Iterable[int],
-        *,
-        workers: int | None = None,
-        verify: bool = True,
-        on_error: OnError = "raise",
-        report: list[RecordFailure] | None = None,
-    ) -> list[PatientText | None]:
-        """The patients of rows, decoded in parallel, in the order given, duplicates included.
-
-        Options and errors as :meth:`VariableRecordPack.read_many`; a missing record is None.
-        """
-        return read_documents(
-            self._pack,
-            rows,
-            _patient,
-            workers=workers,
-            verify=verify,
-            on_error=on_error,
-            report=report,
-        )
-
-    def close(self) -> None:
-        """Lets go of the file."""
-        self._pack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        """Number of patients."""
-        return len(self._pack)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self._pack.reader.package_path),)
-
-    def __repr__(self) -> str:
-        return repr(self._pack).replace("VariableRecordPack", type(self).__name__, 1)
-
-
-def _patient(patient_id: str, institution: str, docs: list[tuple[Any, ...]]) -> PatientText:
-    return PatientText(patient_id, institution, [ClinicalDoc(*doc) for doc in docs])
+    @staticmethod
+    def _made(patient_id: str, institution: str, docs: list[tuple[Any, ...]]) -> PatientText:
+        return PatientText(patient_id, institution, [ClinicalDoc(*doc) for doc in docs])
