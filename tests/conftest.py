@@ -5,6 +5,8 @@ from hypothesis import HealthCheck, settings
 from packs import payloads_of, write_encoded, write_pack
 from references import ROWS
 
+import iac_query as iac
+
 # Examples are the same in every run, and a slow machine is not an error.
 settings.register_profile(
     "suite",
@@ -31,3 +33,19 @@ def packs(tmp_path):
         objects = [f"{codec} {i} é日本".encode() * (i + 1) for i in range(ROWS)]
         found[str(write_encoded(tmp_path / f"{codec}.iac", objects, codec))] = objects
     return found
+
+
+@pytest.fixture
+def con():
+    """A DuckDB connection in which packs can be queried."""
+    with iac.connect() as con:
+        yield con
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with nothing in it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder

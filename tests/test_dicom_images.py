@@ -23,12 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
 FILES = ("CT_small.dcm", "rtdose.dcm", "test-SR.dcm", "MR_small_RLE.dcm")
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def array_of(value: dict) -> np.ndarray:
     array = np.frombuffer(value["data"], value["dtype"])
     shape = (value["height"], value["width"], value["channels"])

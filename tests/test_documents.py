@@ -16,12 +16,6 @@ pytestmark = pytest.mark.asan
 schemas = pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def docs_in_sql(con, schema, path):
     """The documents of each row as the reader gives them: -1 for no episode."""
     rows = con.sql(f"SELECT {schema.function}(record) FROM '{path}'").fetchall()

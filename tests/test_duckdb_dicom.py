@@ -25,12 +25,6 @@ pytestmark = pytest.mark.asan
 FILES = ("CT_small.dcm", "MR_small.dcm", "examples_rgb_color.dcm", "SC_rgb_small_odd.dcm")
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def array_of(value: dict) -> np.ndarray:
     array = np.frombuffer(value["data"], value["dtype"])
     array = array.reshape(value["height"], value["width"], value["channels"])

@@ -27,12 +27,6 @@ import iac_query as iac
 pytestmark = pytest.mark.asan
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def check(con, path: Path) -> list[tuple[int | None, str]]:
     return con.sql(f"SELECT row, reason FROM iac_check('{path}')").fetchall()
 

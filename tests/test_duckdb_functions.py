@@ -17,12 +17,6 @@ NAMES = sorted(name for name in MANIFEST if MANIFEST[name]["records"])
 SIZES = [1, 2047, 2048, 2049, 5000]
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_payloads_are_those_of_the_reader(con, name: str):
     path = DATA / name

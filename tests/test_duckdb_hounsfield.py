@@ -22,17 +22,9 @@ from dicom_packs import (
 )
 from pydicom.pixels import apply_modality_lut
 
-import iac_query as iac
-
 pytestmark = pytest.mark.asan
 EMPTY = {"dataset": {}, "file_meta": {}}
 FILES = ("CT_small.dcm", "MR_small.dcm", "SC_rgb_small_odd.dcm")
-
-
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
 
 
 def test_hounsfield_units_are_pydicoms(con, tmp_path: Path):

@@ -14,12 +14,6 @@ pytestmark = pytest.mark.asan
 
 
 @pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
-@pytest.fixture
 def mixed(tmp_path: Path) -> Path:
     return write_images(tmp_path / "mixed.iac", mixed_images())
 

@@ -18,12 +18,6 @@ from packs import write_pack
 import iac_query as iac
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def write(path: Path, rows: int = 1, **columns) -> Path:
     """A pack whose records are its name and the row."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,14 +9,6 @@ import pyarrow as pa
 import pytest
 from packs import DATA, assemble, ipc_stream, layout_index, slide_table, write_pack
 
-import iac_query as iac
-
-
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
 
 def quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"

@@ -8,15 +8,6 @@ import duckdb
 import pytest
 from packs import flip_payload, write_encoded, write_pack
 
-import iac_query as iac
-
-
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 SETTINGS = {
     "iac_threads": 3,
     "iac_verify": False,

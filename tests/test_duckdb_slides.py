@@ -13,12 +13,6 @@ import iac_query as iac
 pytestmark = pytest.mark.asan
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def slides_of(con, path: Path, columns: str = "*") -> list[tuple]:
     return con.sql(f"SELECT {columns} FROM iac_slides('{path}')").fetchall()
 

@@ -9,15 +9,7 @@ import pydicom
 import pytest
 from dicom_packs import FILES, PEER, SERIES, build, dataset, file_of
 
-import iac_query as iac
-
 pytestmark = pytest.mark.asan
-
-
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
 
 
 def tags(con, pack: Path) -> list[dict]:

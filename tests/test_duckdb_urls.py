@@ -15,12 +15,6 @@ import iac_query as iac
 
 
 @pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
-@pytest.fixture
 def memory(con):
     """A memory file system that the connection knows."""
     memory = fsspec.filesystem("memory")

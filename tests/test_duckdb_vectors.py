@@ -15,12 +15,6 @@ INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 DTYPES = ["float16", "float32", "float64", "bool", *INTEGERS]
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def matrix_of(dtype: str, rows: int, dim: int) -> np.ndarray:
     """Values that FLOAT holds."""
     values = np.arange(rows * dim).reshape(rows, dim)

@@ -25,12 +25,6 @@ def slide(tmp_path_factory):
     return build(write_svs(folder / "s.svs", PIXELS), lossless=True, tile_size=(48, 64))
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 def image_of(value: dict) -> np.ndarray:
     shape = value["height"], value["width"], value["channels"]
     return np.frombuffer(value["data"], value["dtype"]).reshape(shape)

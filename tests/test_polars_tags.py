@@ -26,12 +26,6 @@ def of_rows(pack: Path, expression: pl.Expr) -> list:
     return iac.scan_iac(pack).select("record", x=expression).collect()["x"].to_list()
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 @pytest.mark.parametrize("pack", [PEER, SERIES], ids=["peer", "series"])
 def test_tags_are_those_of_sql(con, pack: Path):
     for tag in TAGS:

@@ -17,12 +17,6 @@ import iac_query as iac
 PACKS = ("tiles_lossless", "features_f32", "clinical_text", "clinical_text_pair")
 
 
-@pytest.fixture
-def con():
-    with iac.connect() as con:
-        yield con
-
-
 @pytest.mark.parametrize("name", PACKS)
 def test_all_of_a_pack_is_that_pack(con, tmp_path: Path, name: str):
     source = DATA / f"{name}.iac"
