@@ -46,6 +46,26 @@ def interleaved(contestants: dict[str, Callable[[], Any]], rounds: int = 15) -> 
     return Timings(seconds)
 
 
+def print_in_pairs(
+    title: str,
+    name: str,
+    run: Callable[[], Any],
+    others: dict[str, Callable[[], Any]],
+    at_most: dict[str, float],
+    rounds: int,
+) -> None:
+    """A table of one contestant against each of the others, with the ratios aimed at.
+
+    In pairs: behind a long scan nothing is left in the processor's caches.
+    """
+    lines = []
+    for other, run_other in others.items():
+        times = interleaved({name: run, other: run_other}, rounds)
+        medians = (times.median(name) * 1e3, times.median(other) * 1e3)
+        lines.append([other, *medians, times.ratio(name, to=other), at_most.get(other, "")])
+    print_table(title, ["", name, "this", "ratio", "at most"], lines)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """A table with the first column to the left and the others to the right."""
     cells = [list(columns), *([_text(value) for value in row] for row in rows)]

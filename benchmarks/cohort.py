@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 import iac_query
 
-from ._measure import interleaved, print_table
+from ._measure import print_in_pairs
 
 RECORDS = 20_000
 TARGETS = {"bare gather": 1.5, "Parquet BLOBs in DuckDB": 1 / 8, "Lance filter": 1 / 3}
@@ -81,15 +81,9 @@ def main(records: int = RECORDS, rounds: int = 15) -> None:
             if not pc.all(pc.equal(run().cast(pa.large_binary()), expected)).as_py():
                 raise AssertionError(f"{name}: other payloads")
 
-        # In pairs: behind a long Parquet scan nothing is left in the processor's caches.
-        lines = []
-        query_and_decode = contestants.pop("query and decode")
-        for name, run in contestants.items():
-            times = interleaved({"query": query_and_decode, name: run}, rounds)
-            medians = (times.median("query") * 1e3, times.median(name) * 1e3)
-            lines.append([name, *medians, times.ratio("query", to=name), TARGETS.get(name, "")])
         title = f"{len(chosen):,} of {records:,} records, {expected.nbytes >> 20} MiB; milliseconds"
-        print_table(title, ["", "query and decode", "this", "ratio", "at most"], lines)
+        first = contestants.pop("query and decode")
+        print_in_pairs(title, "query and decode", first, contestants, TARGETS, rounds)
         con.close()
 
 

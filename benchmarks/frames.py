@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 import iac_query
 
-from ._measure import interleaved, print_table
+from ._measure import print_in_pairs
 from .cohort import RECORDS, make_table, write
 
 TARGETS = {"bare gather": 2.0, "Polars on Parquet BLOBs": 1 / 5}
@@ -57,15 +57,9 @@ def main(records: int = RECORDS, rounds: int = 15) -> None:
             if not pc.all(pc.equal(found.cast(pa.large_binary()), expected)).as_py():
                 raise AssertionError(f"{name}: other payloads")
 
-        # In pairs: behind a long Parquet scan nothing is left in the processor's caches.
-        lines = []
-        filtered = contestants.pop("Polars filter")
-        for name, run in contestants.items():
-            times = interleaved({"filter": filtered, name: run}, rounds)
-            medians = (times.median("filter") * 1e3, times.median(name) * 1e3)
-            lines.append([name, *medians, times.ratio("filter", to=name), TARGETS.get(name, "")])
         title = f"{len(chosen):,} of {records:,} records, {expected.nbytes >> 20} MiB; milliseconds"
-        print_table(title, ["", "Polars filter", "this", "ratio", "at most"], lines)
+        first = contestants.pop("Polars filter")
+        print_in_pairs(title, "Polars filter", first, contestants, TARGETS, rounds)
 
 
 if __name__ == "__main__":

@@ -95,18 +95,6 @@ def changed(
     return path
 
 
-def with_value(column: str, row: int, value: Any) -> Callable[[pa.Table], pa.Table]:
-    """A table in which one value is another one."""
-
-    def change(table: pa.Table) -> pa.Table:
-        values = table[column].to_pylist()
-        values[row] = value
-        at = table.schema.get_field_index(column)
-        return table.set_column(at, column, pa.array(values, table.schema.field(column).type))
-
-    return change
-
-
 def with_payload(path: Path, row: int, payload: bytes) -> Path:
     """The pack with other stored bytes for one row, and a crc32 that is theirs."""
     with iac.PackReader(path) as reader:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pydicom
 from iatro.iac.adapters import dicom as peer
-from packs import DATA, segments_of
+from packs import DATA, replaced, segments_of
 from pydicom.data import get_testdata_file
 
 import iac_query as iac
@@ -106,18 +106,6 @@ def rewritten(
         overwrite=True,
     )
     return path
-
-
-def replaced(name: str, row: int, value: Any) -> Callable[[pa.Table], pa.Table]:
-    """A change of one value of a table."""
-
-    def change(table: pa.Table) -> pa.Table:
-        values = table[name].to_pylist()
-        values[row] = value
-        at = table.schema.get_field_index(name)
-        return table.set_column(at, name, pa.array(values, table.schema.field(at).type))
-
-    return change
 
 
 def with_delta(row: int, value: Any) -> Callable[[pa.Table], pa.Table]:

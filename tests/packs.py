@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,18 @@ def fixed_header(text: bytes, **binary: Any) -> bytes:
     head = binary.get("magic", iac.MAGIC)
     head += struct.pack("<II", binary.get("length", len(text)), binary.get("version", 2))
     return (head + text).ljust(HEADER_BYTES, binary.get("padding", b"\0"))
+
+
+def replaced(name: str, row: int, value: Any) -> Callable[[pa.Table], pa.Table]:
+    """A change of one value of a table."""
+
+    def change(table: pa.Table) -> pa.Table:
+        values = table[name].to_pylist()
+        values[row] = value
+        at = table.schema.get_field_index(name)
+        return table.set_column(at, name, pa.array(values, table.schema.field(at).type))
+
+    return change
 
 
 def assemble(

@@ -9,7 +9,7 @@ import iac_query.adapters.dicom.spool as spool_module
 import numpy as np
 import pydicom
 import pytest
-from dicom_packs import replaced, rewritten, with_delta
+from dicom_packs import rewritten, with_delta
 from dicoms import BUNDLED, build, encapsulated, file_of, pack_of, pixels_of, read, slice_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +17,7 @@ from iac_query.adapters import dicom
 from iac_query.adapters.dicom import exact
 from iac_query.adapters.dicom.instance import read_dataset
 from iac_query.adapters.dicom.template import Template, merged
+from packs import replaced
 from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels import get_encoder

@@ -7,10 +7,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from dicom_packs import column, file_of, replaced, rewritten
+from dicom_packs import column, file_of, rewritten
 from dicoms import build, slice_of
 from iac_query.adapters import dicom
-from packs import write_pack
+from packs import replaced, write_pack
 from pydicom.dataset import Dataset
 from pydicom.pixels import apply_modality_lut
 from test_dicom_bundled import FILES as BUNDLED_FILES

@@ -14,10 +14,9 @@ from dicom_packs import (
     column,
     file_of,
     pixel_arrays,
-    replaced,
     rewritten,
 )
-from packs import write_pack
+from packs import replaced, write_pack
 
 import iac_query as iac
 

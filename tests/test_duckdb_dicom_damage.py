@@ -12,14 +12,13 @@ from dicom_packs import (
     PEER,
     encoded,
     header_of,
-    replaced,
     rewritten,
     with_delta,
     with_template,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from packs import segments_of
+from packs import replaced, segments_of
 
 import iac_query as iac
 

@@ -15,11 +15,11 @@ from dicom_packs import (
     dataset,
     file_of,
     pixel_arrays,
-    replaced,
     rewritten,
     with_delta,
     with_template,
 )
+from packs import replaced
 from pydicom.pixels import apply_modality_lut
 
 pytestmark = pytest.mark.asan

@@ -36,7 +36,7 @@ def refused(folder: Path, source, reason: str, error=ValueError, records=None, *
     assert out.read_bytes() == b"old"
 
 
-def with_value(value: float, dtype: str = "float32") -> np.ndarray:
+def replaced(value: float, dtype: str = "float32") -> np.ndarray:
     """Ones, but for one value of the fifth row."""
     matrix = np.ones((COUNT, DIM), dtype)
     matrix[4, 2] = value
@@ -47,10 +47,10 @@ def with_value(value: float, dtype: str = "float32") -> np.ndarray:
 @pytest.mark.parametrize("as_source", [np.asarray, list, iter])
 def test_nan_is_refused_unless_allowed(tmp_path: Path, value: float, as_source):
     reason = r"tile 'tile-é-4' \(row 4\): its feature has NaN or infinity, allow_nan=True takes it"
-    refused(tmp_path, as_source(with_value(value)), reason)
+    refused(tmp_path, as_source(replaced(value)), reason)
     build_teacher_feature_package(
         records_of(COUNT),
-        as_source(with_value(value)),
+        as_source(replaced(value)),
         tmp_path / "f.iac",
         "teacher",
         "float16",
@@ -63,14 +63,14 @@ def test_nan_is_refused_unless_allowed(tmp_path: Path, value: float, as_source):
 @pytest.mark.parametrize(
     ("source", "dtype"),
     [
-        (with_value(1e6), "float16"),
-        (with_value(1e300, "float64"), "float32"),
-        (with_value(0.5), "uint8"),
-        (with_value(256, "int64"), "uint8"),
-        (with_value(-1, "int64"), "uint16"),
-        (with_value((1 << 24) + 1, "int64"), "float32"),
-        (with_value((1 << 63) - 1, "int64"), "float32"),
-        (with_value(2, "int64"), "bool"),
+        (replaced(1e6), "float16"),
+        (replaced(1e300, "float64"), "float32"),
+        (replaced(0.5), "uint8"),
+        (replaced(256, "int64"), "uint8"),
+        (replaced(-1, "int64"), "uint16"),
+        (replaced((1 << 24) + 1, "int64"), "float32"),
+        (replaced((1 << 63) - 1, "int64"), "float32"),
+        (replaced(2, "int64"), "bool"),
     ],
 )
 def test_values_that_the_dtype_does_not_hold(tmp_path: Path, source, dtype: str):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dicom_packs import PEER, SERIES, column, replaced, rewritten
-from packs import write_pack
+from dicom_packs import PEER, SERIES, column, rewritten
+from packs import replaced, write_pack
 
 import iac_query as iac
 

@@ -15,7 +15,6 @@ from damaged_packs import (
     text,
     tiles,
     with_payload,
-    with_value,
 )
 from iatro.iac.adapters.validate import validate_package as peer_validate
 from packs import (
@@ -25,6 +24,7 @@ from packs import (
     flip_payload,
     layout_index,
     payloads_of,
+    replaced,
     segments_of,
     write_encoded,
 )
@@ -86,7 +86,7 @@ def test_records_in_any_place_stay_there_in_a_whole_pack(tmp_path):
 
 @pytest.mark.parametrize("name", VARIABLE)
 def test_damaged_bytes_and_places_outside(tmp_path, name):
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=with_value("offset", 4, 1 << 50))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=replaced("offset", 4, 1 << 50))
     flip_payload(path, 1)
     repaired(path, [1, 4])
 
@@ -100,13 +100,13 @@ def test_a_matrix_that_was_cut(tmp_path, name):
 
 def test_tiles_that_are_none(tmp_path):
     path = with_payload(tiles(tmp_path / "x.iac"), 3, b"no image")
-    changed(path, index=with_value("slide_idx", 5, 8))
+    changed(path, index=replaced("slide_idx", 5, 8))
     out = repaired(path, [3, 5])
     assert peer_validate(out.package_path, 0, 0)["records"] == COUNT - 2
 
 
 def test_features_of_no_slide(tmp_path):
-    path = changed(features(tmp_path / "x.iac"), index=with_value("slide_idx", 0, 8))
+    path = changed(features(tmp_path / "x.iac"), index=replaced("slide_idx", 0, 8))
     out = repaired(path, [0])
     assert peer_validate(out.package_path, 0, 0)["records"] == COUNT - 1
 
@@ -198,7 +198,7 @@ def test_an_instance_of_dicom_goes_with_all_its_frames(tmp_path):
         assert now.read_tags(row) == was.read_tags(was.row_of(uids[1], frame))
     for uid, file in zip(uids[1:], files[1:], strict=True):
         assert now.read_dicom(now.row_of(uid)) == file.read_bytes()
-    changed(path, index=with_value("frame_index", 1, 7))
+    changed(path, index=replaced("frame_index", 1, 7))
     refused(path, "rows are not all frames of each instance in their order")
 
 

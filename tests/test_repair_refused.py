@@ -4,13 +4,14 @@ import os
 
 import pyarrow as pa
 import pytest
-from damaged_packs import changed, errors_of, features, refused, tiles, with_value
+from damaged_packs import changed, errors_of, features, refused, tiles
 from packs import (
     HEADER_BYTES,
     assemble,
     flip_payload,
     layout_index,
     payloads_of,
+    replaced,
     segments_of,
     write_pack,
 )
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.asan
 
 
 def test_what_rows_do_not_mend_is_refused(tmp_path):
-    path = changed(tiles(tmp_path / "x.iac"), index=with_value("tile_id", 5, "tile-é-1"))
+    path = changed(tiles(tmp_path / "x.iac"), index=replaced("tile_id", 5, "tile-é-1"))
     refused(path, "x.iac: cannot be repaired: row 5: tile_id is that of row 1 as well")
     flip_payload(path, 5)
     assert iac.repair(path, tmp_path / "out.iac").dropped == 1  # now one of them is damaged

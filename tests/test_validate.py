@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pyarrow as pa
 import pytest
-from damaged_packs import COUNT, SCHEMAS, VARIABLE, changed, errors_of, with_value
+from damaged_packs import COUNT, SCHEMAS, VARIABLE, changed, errors_of
 from packs import (
     DATA,
     MANIFEST,
@@ -14,6 +14,7 @@ from packs import (
     layout_index,
     patch,
     payloads_of,
+    replaced,
     segments_of,
     slide_table,
     write_encoded,
@@ -55,7 +56,7 @@ def test_a_flipped_byte_is_found_in_its_row(tmp_path, name, max_decode):
 
 @pytest.mark.parametrize("name", VARIABLE)
 def test_a_place_outside_is_found_in_its_row(tmp_path, name):
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=with_value("offset", 2, 1 << 40))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=replaced("offset", 2, 1 << 40))
     ((row, check, reason),) = errors_of(path)
     assert (row, check) == (2, "container")
     assert reason.startswith(f"payload span outside the data segment: offset {1 << 40} + length ")
@@ -258,7 +259,7 @@ def test_the_checks_of_sql_find_the_same_rows(tmp_path):
     path = write_encoded(tmp_path / "x.iac", payloads_of(50), "brotli", quality=1)
     for row in (7, 8, 31):
         flip_payload(path, row)
-    changed(path, index=with_value("length", 20, 1 << 30))
+    changed(path, index=replaced("length", 20, 1 << 30))
     rows = con.execute(f"SELECT row FROM iac_check('{path}') ORDER BY row").fetchall()
     assert rows == sorted((row,) for row, *_ in errors_of(path)) and len(rows) == 4
 

@@ -3,10 +3,10 @@
 import shutil
 
 import pytest
-from damaged_packs import changed, features, tiles, with_payload, with_value
+from damaged_packs import changed, features, tiles, with_payload
 from iac_query.adapters.validate import validate_package
 from iatro.iac.adapters.validate import validate_package as peer_validate
-from packs import DATA, flip_payload, segments_of
+from packs import DATA, flip_payload, replaced, segments_of
 from tile_data import images_of
 
 import iac_query as iac
@@ -33,13 +33,13 @@ def short_tile(path):
 
 
 TILE_DAMAGE = {
-    "id": lambda path: changed(path, index=with_value("tile_id", 2, "tile-é-0")),
-    "slide": lambda path: changed(path, index=with_value("slide_idx", 2, 7)),
+    "id": lambda path: changed(path, index=replaced("tile_id", 2, "tile-é-0")),
+    "slide": lambda path: changed(path, index=replaced("slide_idx", 2, 7)),
     "column": lambda path: changed(path, index=lambda table: table.drop_columns(["flags"])),
     "slide column": lambda path: changed(path, slides=lambda t: t.drop_columns(["patient_id"])),
     "no crc32": lambda path: changed(path, index=lambda table: table.drop_columns(["crc32"])),
-    "place": lambda path: changed(path, index=with_value("offset", 1, 1 << 40)),
-    "crc32": lambda path: changed(path, index=with_value("crc32", 3, 1)),
+    "place": lambda path: changed(path, index=replaced("offset", 1, 1 << 40)),
+    "crc32": lambda path: changed(path, index=replaced("crc32", 3, 1)),
     "codec": lambda path: changed(path, codec="none", codec_params={}),
     "size": short_tile,
     "no image": lambda path: with_payload(path, 3, b"no image"),

@@ -15,8 +15,8 @@ from damaged_packs import (
     text_pair,
     tiles,
     with_payload,
-    with_value,
 )
+from packs import replaced
 from patients import PAIR, TEXT, entry, payload
 from tile_data import images_of
 
@@ -58,15 +58,15 @@ def test_columns_are_of_a_type_and_without_null(tmp_path, name):
     ((row, check, reason),) = errors_of(path)
     assert (row, check) == (None, "schema")
     assert reason.startswith("index table: column 'tile_x' is string, expected uint")
-    path = changed(SCHEMAS[name](tmp_path / "y.iac"), index=with_value("tile_id", 4, None))
+    path = changed(SCHEMAS[name](tmp_path / "y.iac"), index=replaced("tile_id", 4, None))
     assert errors_of(path) == [(4, "schema", "tile_id is NULL")]
-    path = changed(SCHEMAS[name](tmp_path / "z.iac"), slides=with_value("patient_id", 1, None))
+    path = changed(SCHEMAS[name](tmp_path / "z.iac"), slides=replaced("patient_id", 1, None))
     assert errors_of(path) == [(None, "schema", "slide table: row 1: patient_id is NULL")]
 
 
 def test_places_beyond_the_type_of_the_schema(tmp_path):
     def far(table: pa.Table) -> pa.Table:
-        return with_value("tile_x", 2, 70_000)(as_type("tile_x", pa.uint32())(table))
+        return replaced("tile_x", 2, 70_000)(as_type("tile_x", pa.uint32())(table))
 
     assert errors_of(changed(tiles(tmp_path / "x.iac"), index=far)) == [
         (2, "schema", "tile_x is no uint16")
@@ -83,16 +83,16 @@ def test_other_types_that_hold_the_same_are_taken(tmp_path):
 
 @pytest.mark.parametrize("name", TILED)
 def test_ids_are_unique_and_slides_exist(tmp_path, name):
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=with_value("tile_id", 5, "tile-é-1"))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=replaced("tile_id", 5, "tile-é-1"))
     assert errors_of(path) == [(5, "ids", "tile_id is that of row 1 as well")]
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=with_value("tile_id", 0, ""))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=replaced("tile_id", 0, ""))
     assert errors_of(path) == [(0, "schema", "tile_id is empty")]
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=with_value("slide_idx", 3, 9))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), index=replaced("slide_idx", 3, 9))
     assert errors_of(path) == [(3, "schema", "slide_idx is not in the slide table")]
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), slides=with_value("slide_id", 1, "slide-0"))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), slides=replaced("slide_id", 1, "slide-0"))
     reason = "slide table: row 1: slide_id is that of row 0 as well"
     assert errors_of(path) == [(None, "ids", reason)]
-    path = changed(SCHEMAS[name](tmp_path / "x.iac"), slides=with_value("slide_idx", 1, 0))
+    path = changed(SCHEMAS[name](tmp_path / "x.iac"), slides=replaced("slide_idx", 1, 0))
     reason = "slide table: row 1: slide_idx is that of row 0 as well"
     assert errors_of(path) == [
         (None, "ids", reason),
@@ -195,20 +195,20 @@ def test_texts_need_their_columns(tmp_path, name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_patients_are_unique_and_those_of_the_records(tmp_path, name):
-    path = changed(SCHEMAS[name](tmp_path / "a.iac"), index=with_value("patient_id", 4, "患者-2"))
+    path = changed(SCHEMAS[name](tmp_path / "a.iac"), index=replaced("patient_id", 4, "患者-2"))
     assert errors_of(path) == [
         (4, "ids", "patient_id is that of row 2 as well"),
         (4, "payload", "patient_id is another one in the index"),
     ]
-    path = changed(SCHEMAS[name](tmp_path / "b.iac"), index=with_value("num_docs", 1, 77))
+    path = changed(SCHEMAS[name](tmp_path / "b.iac"), index=replaced("num_docs", 1, 77))
     assert errors_of(path) == [(1, "payload", "num_docs is another one in the index")]
-    path = changed(SCHEMAS[name](tmp_path / "c.iac"), index=with_value("institution", 5, "x"))
+    path = changed(SCHEMAS[name](tmp_path / "c.iac"), index=replaced("institution", 5, "x"))
     assert errors_of(path) == [(5, "payload", "institution is another one in the index")]
 
 
 @pytest.mark.parametrize("column", ["source_raw_bytes", "compressed_raw_bytes"])
 def test_sizes_of_pairs(tmp_path, column):
-    path = changed(text_pair(tmp_path / "x.iac"), index=with_value(column, 3, 1))
+    path = changed(text_pair(tmp_path / "x.iac"), index=replaced(column, 3, 1))
     assert errors_of(path) == [(3, "payload", f"{column} is another one in the index")]
 
 
@@ -257,7 +257,7 @@ def test_a_document_id_that_is_there_twice_is_noted(tmp_path):
     record = payload(manifest(docs=[entry("d", 0, 2), entry("d", 2, 2)]), b"four")
     stored = iac.Codec.create("brotli", quality=1).encode(record)
     path = with_payload(text(tmp_path / "x.iac"), 2, stored)
-    changed(path, index=with_value("num_docs", 2, 2))
+    changed(path, index=replaced("num_docs", 2, 2))
     report = iac.validate(path)
     assert report.ok
     (note,) = report.findings
@@ -276,6 +276,6 @@ def test_nothing_of_a_record_is_in_a_report(tmp_path, name):
     path = SCHEMAS[name](tmp_path / "x.iac")
     column = "patient_id" if name in TEXTS else "tile_id"
     secret = iac.PackReader(path).index_table[column][0].as_py()
-    changed(path, index=with_value(column, 3, secret))
+    changed(path, index=replaced(column, 3, secret))
     report = iac.validate(path)
     assert not report.ok and secret not in str(report)

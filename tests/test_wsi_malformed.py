@@ -135,7 +135,7 @@ def rewritten(path, header=None, **columns) -> None:
     iac.build_pack(path, fields, slides, index, payloads, overwrite=True)
 
 
-def with_value(row: int, value):
+def replaced(row: int, value):
     return lambda values: [*values[:row], value, *values[row + 1 :]]
 
 
@@ -156,12 +156,12 @@ def with_value(row: int, value):
         ({"background_rgb": [0, 0, 256]}, {}, "background"),
         ({"background_rgb": [0, 0]}, {}, "background"),
         ({"raster_codec": "zstd"}, {}, "raster_codec"),
-        ({}, {"kind": with_value(2, 9)}, "row 2: kind is 9"),
-        ({}, {"tile_x": with_value(2, 9)}, "row 2: the tile lies outside"),
-        ({}, {"tile_x": with_value(2, None)}, "row 2: the tile lies outside"),
-        ({}, {"tile_x": with_value(1, 0), "tile_y": with_value(1, 0)}, "the tile has the place of"),
-        ({}, {"valid_width": with_value(0, 63)}, "row 0: the tile has another valid size"),
-        ({}, {"codec_id": with_value(1, 3)}, "row 1: the tile is of another codec"),
+        ({}, {"kind": replaced(2, 9)}, "row 2: kind is 9"),
+        ({}, {"tile_x": replaced(2, 9)}, "row 2: the tile lies outside"),
+        ({}, {"tile_x": replaced(2, None)}, "row 2: the tile lies outside"),
+        ({}, {"tile_x": replaced(1, 0), "tile_y": replaced(1, 0)}, "the tile has the place of"),
+        ({}, {"valid_width": replaced(0, 63)}, "row 0: the tile has another valid size"),
+        ({}, {"codec_id": replaced(1, 3)}, "row 1: the tile is of another codec"),
         ({}, {"kind": lambda v: [0 if k == 1 else k for k in v]}, "the tile"),
         ({}, {"name": lambda v: ["x" if n else n for n in v]}, "not the only one"),
         ({}, {"kind": lambda v: [4 if k == 1 else k for k in v]}, "profile|no scanner"),
