@@ -1,12 +1,14 @@
 """Decoding ahead: images batch by batch, each used for as long as it takes to decode.
 
 The use is a loop over the pixels that keeps one processor busy and leaves the interpreter free, as
-the step of a model does. Decoding has one worker, so that the two have the two processors.
+the step of a model does. Decoding has one worker, so that the two have the two processors. The
+limit: one thread decodes all batches while another uses one of them as often, neither waiting.
 """
 
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -59,10 +61,19 @@ def main(rows: int = ROWS, rounds: int = 9) -> None:
         times = interleaved({"decode": lambda: loop(0, 0), "use": lambda: use(one, 20)}, 5)
         each = times.median("use") / 20
         passes = max(round(times.median("decode") / (rows / BATCH) / each), 1)
+
+        def at_once() -> None:
+            decoding = threading.Thread(target=loop, args=(0, 0))
+            decoding.start()
+            for _ in range(0, rows, BATCH):
+                use(one, passes)
+            decoding.join()
+
         runs = {
             "serial": lambda: loop(0, passes),
             "ahead": lambda: loop(2, passes),
             "decode": lambda: loop(0, 0),
+            "limit": at_once,
         }
         times = interleaved(runs, rounds)
         lines = [
@@ -70,9 +81,10 @@ def main(rows: int = ROWS, rounds: int = 9) -> None:
                 f"{rows} tiles, {BATCH} in a batch",
                 *(times.median(name) * 1e3 for name in runs),
                 times.ratio("serial", to="ahead"),
+                times.ratio("serial", to="limit"),
             ]
         ]
-    columns = ["", "serial", "ahead", "decoding alone", "serial to ahead"]
+    columns = ["", "serial", "ahead", "decoding alone", "limit", "serial to ahead", "to limit"]
     print_table(f"iter_decode, milliseconds; target ratio {TARGET}", columns, lines)
 
 

@@ -12,8 +12,17 @@
 namespace iac {
 namespace {
 
-constexpr uint64_t large = uint64_t{4} << 20;         // from here on in huge pages
+constexpr uint64_t large = uint64_t{256} << 10;       // from here on recycled
 constexpr uint64_t kept_bytes = uint64_t{256} << 20;  // at most so much touched memory waits
+
+// To what the memory of a large block is rounded up.
+constexpr uint64_t page_of(uint64_t capacity) {
+  return capacity < platform::huge_page ? large : platform::huge_page;
+}
+
+constexpr uint64_t rounded_up(uint64_t size, uint64_t page) {
+  return (size + page - 1) / page * page;
+}
 
 struct Piece {
   std::byte* data = nullptr;
@@ -50,16 +59,15 @@ Piece take(uint64_t capacity) {
       return piece;
     }
   }
-  const Piece piece{platform::map_huge(capacity), capacity, 0};
+  const Piece piece{platform::map_pages(capacity), capacity, 0};
   if (piece.data == nullptr) throw std::bad_alloc();
   return piece;
 }
 
 void give_back(Piece piece) {
   // Whoever failed half-way, or moved on to a larger block, has not said what he wrote.
-  const uint64_t touched = std::min(
-      (piece.touched + platform::huge_page - 1) / platform::huge_page * platform::huge_page,
-      piece.capacity);
+  const uint64_t touched =
+      std::min(rounded_up(piece.touched, page_of(piece.capacity)), piece.capacity);
   platform::decommit(piece.data + touched, piece.capacity - touched);
   platform::offer(piece.data, touched);
   Shelf& kept = *shelf();
@@ -74,7 +82,7 @@ void give_back(Piece piece) {
       kept.pieces.erase(kept.pieces.begin());
     }
   }
-  for (const Piece& old : dropped) platform::unmap_huge(old.data, old.capacity);
+  for (const Piece& old : dropped) platform::unmap_pages(old.data, old.capacity);
 }
 
 }  // namespace
@@ -83,9 +91,7 @@ class Block {
  public:
   explicit Block(uint64_t capacity) {
     if (capacity >= large) {
-      const uint64_t rounded =
-          (capacity + platform::huge_page - 1) / platform::huge_page * platform::huge_page;
-      piece_ = take(rounded);
+      piece_ = take(rounded_up(capacity, page_of(capacity)));
     } else {
       piece_ = {static_cast<std::byte*>(std::malloc(std::max<uint64_t>(capacity, 1))), capacity, 0};
       if (piece_.data == nullptr) throw std::bad_alloc();

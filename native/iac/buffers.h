@@ -1,5 +1,5 @@
-// Memory for results. Large blocks lie in huge pages and are recycled: copying into memory the
-// kernel has just handed out is several times slower than into memory that was used before.
+// Memory for results. Large blocks are recycled, and the largest lie in huge pages: copying into
+// memory the kernel has just handed out is several times slower than into memory used before.
 #pragma once
 
 #include <memory>

@@ -55,15 +55,21 @@ unsigned default_file_mode() {
 
 void on_fork_child(void (*forget)()) { pthread_atfork(nullptr, nullptr, forget); }
 
-std::byte* map_huge(size_t size) {
-  size = (size + huge_page - 1) & ~(huge_page - 1);
+static size_t whole_pages(size_t size) {
+  return size < huge_page ? size : (size + huge_page - 1) & ~(huge_page - 1);
+}
+
+std::byte* map_pages(size_t size) {
+  size = whole_pages(size);
+  const size_t spare = size < huge_page ? 0 : huge_page;  // for the alignment
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE
   flags |= MAP_NORESERVE;
 #endif
-  void* mapped = mmap(nullptr, size + huge_page, PROT_READ | PROT_WRITE, flags, -1, 0);
+  void* mapped = mmap(nullptr, size + spare, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(mapped);
+  if (spare == 0) return begin;
   const auto address = reinterpret_cast<uintptr_t>(begin);
   const size_t head = (huge_page - address % huge_page) % huge_page;
   if (head > 0) munmap(begin, head);
@@ -74,9 +80,7 @@ std::byte* map_huge(size_t size) {
   return begin + head;
 }
 
-void unmap_huge(std::byte* data, size_t size) {
-  munmap(data, (size + huge_page - 1) & ~(huge_page - 1));
-}
+void unmap_pages(std::byte* data, size_t size) { munmap(data, whole_pages(size)); }
 
 void decommit(std::byte* data, size_t size) {
   if (size > 0) madvise(data, size, MADV_DONTNEED);
