@@ -134,20 +134,20 @@ class _PackScan:
 
         rows = np.arange(count, dtype=np.int64)
         rows = rows[self._holds(on_tables, rows)]
-        if decodes or on_records:
-            batches = sizes.of_bytes(self._stored_bytes(rows), self._grows)
-        else:
+        stored = self._stored_bytes(rows) if decodes or on_records else None
+        if stored is None:
             batches = sizes.of_rows(len(rows))
+        else:
+            batches = sizes.of_bytes(stored, self._grows)
         for batch in batches:
-            chosen = rows[batch]
-            chosen = chosen[self._holds(on_records, chosen)]
+            held = self._holds(on_records, rows[batch])
+            chosen = rows[batch][held]
             if len(chosen) == 0:
                 continue
             decoded = None
             if decodes:
                 decoded = self._decode(chosen)
-                stored = int(self._stored_bytes(chosen).sum())
-                sizes.learn(len(chosen), stored, decoded.nbytes)
+                sizes.learn(len(chosen), int(stored[batch][held].sum()), decoded.nbytes)
                 kept = np.flatnonzero(self._holds(on_payloads, chosen, decoded))
                 chosen = chosen[kept]
                 decoded = pa.table(
