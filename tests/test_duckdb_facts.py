@@ -239,7 +239,7 @@ def test_packs_that_cannot_be_opened_are_rows_among_others(con, tmp_path: Path):
         assert con.execute(query, [paths]).fetchall() == [(path,) for path in paths[1:]]
     for path in paths[1:]:
         with pytest.raises(duckdb.Error, match=path):
-            con.execute("FROM iac_info(?)", [paths[:1] + [path]]).fetchall()
+            con.execute("FROM iac_info(?)", [[paths[0], path]]).fetchall()
 
 
 def test_what_the_settings_forbid_is_an_error_among_others_too(con, tmp_path: Path):
