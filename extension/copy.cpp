@@ -30,10 +30,24 @@ std::string user_path(const std::string& path) {
   return fs::exists(replaced, ignored) ? replaced.string() : path;
 }
 
+// Runs a step of a COPY, whose errors say what the user calls the file.
+template <class Body>
+void naming_target(const std::string& path, const std::string& target, Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (!error.pack().empty() && error.pack() != path)
+      throw;  // of a pack that records are read from
+    Error renamed(error.kind(), error.reason(), error.code());
+    throw std::move(renamed).in(target).at(error.row());
+  }
+}
+
 // One run of a COPY. What it made goes when this goes, but for a pack that was finished.
 struct Copy {
   Copy(const CopyPlan& plan, const std::string& path, unsigned threads)
-      : target(user_path(path)),
+      : path(path),
+        target(user_path(path)),
         file(std::make_unique<OutputFile>(path, true)),
         spool(path),
         payloads(plan, threads, spool),
@@ -41,6 +55,7 @@ struct Copy {
         index(plan.index),
         slides(plan) {}
 
+  std::string path;
   std::string target;  // in errors
   std::unique_ptr<OutputFile> file;
   RecordSpool spool;
@@ -89,9 +104,11 @@ void init(duckdb_copy_function_global_init_info info) {
     throw Error(Error::Kind::argument, "packs can be written to local files only").in(given);
   }
   const std::string path = pack_path(context.get(), given);
-  check_target(context.get(), path);
-  auto copy = std::make_unique<Copy>(plan, path, read_settings(context.get()).threads);
-  duckdb_copy_function_global_init_set_global_state(info, copy.release(), delete_state<Copy>);
+  naming_target(path, user_path(path), [&] {
+    check_target(context.get(), path);
+    auto copy = std::make_unique<Copy>(plan, path, read_settings(context.get()).threads);
+    duckdb_copy_function_global_init_set_global_state(info, copy.release(), delete_state<Copy>);
+  });
 }
 
 void check_rows(const CopyPlan& plan, duckdb_data_chunk chunk, size_t count, int64_t first_row) {
@@ -123,11 +140,7 @@ void add_rows(const CopyPlan& plan, Copy& copy, duckdb_data_chunk chunk) {
 void sink(duckdb_copy_function_sink_info info, duckdb_data_chunk chunk) {
   const auto& plan = *static_cast<const CopyPlan*>(duckdb_copy_function_sink_get_bind_data(info));
   auto& copy = *static_cast<Copy*>(duckdb_copy_function_sink_get_global_state(info));
-  try {
-    add_rows(plan, copy, chunk);
-  } catch (Error& error) {
-    throw std::move(error).in(copy.target);
-  }
+  naming_target(copy.path, copy.target, [&] { add_rows(plan, copy, chunk); });
 }
 
 std::string header_of(const CopyPlan& plan, const Copy& copy) {
@@ -171,11 +184,7 @@ void finalize(duckdb_copy_function_finalize_info info) {
   const auto& plan =
       *static_cast<const CopyPlan*>(duckdb_copy_function_finalize_get_bind_data(info));
   auto& copy = *static_cast<Copy*>(duckdb_copy_function_finalize_get_global_state(info));
-  try {
-    write_pack(plan, copy);
-  } catch (Error& error) {
-    throw std::move(error).in(copy.target);
-  }
+  naming_target(copy.path, copy.target, [&] { write_pack(plan, copy); });
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "files.h"
 
-#include <iac/error.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
 
@@ -33,8 +32,12 @@ Handle<duckdb_error_data> try_open(duckdb_client_context context, const std::str
   return try_open(files.get(), path, file);
 }
 
+bool is_permission(const Handle<duckdb_error_data>& error) {
+  return duckdb_error_data_error_type(error.get()) == DUCKDB_ERROR_PERMISSION;
+}
+
 Error refused(const Handle<duckdb_error_data>& error) {
-  return {Error::Kind::system, message_of(error.get())};
+  return {Error::Kind::system, message_of(error.get()), is_permission(error) ? EPERM : 0};
 }
 
 }  // namespace
@@ -64,9 +67,11 @@ void check_readable(duckdb_client_context context, const std::string& path) {
 
 void check_allowed(duckdb_client_context context, const std::string& path) {
   const auto error = try_open(context, path);
-  if (error && duckdb_error_data_error_type(error.get()) == DUCKDB_ERROR_PERMISSION) {
-    throw refused(error);
-  }
+  if (error && is_permission(error)) throw refused(error);
+}
+
+bool is_forbidden(const Error& error) {
+  return error.kind() == Error::Kind::system && error.code() == EPERM;
 }
 
 void check_folder(duckdb_client_context context, const std::string& folder) {

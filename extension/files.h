@@ -1,6 +1,8 @@
 // Files as DuckDB opens them, and what it forbids.
 #pragma once
 
+#include <iac/error.h>
+
 #include <string>
 
 #include "handles.h"
@@ -20,5 +22,8 @@ void check_readable(duckdb_client_context context, const std::string& path);
 // or to look into this folder. A pattern is taken for a path, as DuckDB's own readers do it.
 void check_allowed(duckdb_client_context context, const std::string& path);
 void check_folder(duckdb_client_context context, const std::string& folder);
+
+// Whether it is the settings of DuckDB that do not allow it.
+bool is_forbidden(const Error& error);
 
 }  // namespace iac::duckdb

@@ -26,12 +26,12 @@ class PackCache {
       const auto found = packs_.find(path);
       if (found != packs_.end() && found->second.pack->source().identity() == identity) {
         found->second.last_use = ++clock_;
-        found->second.pack->limit_caches(limits.bytes_a_table);
+        found->second.pack->limit_caches(limits.bytes_a_table, Table::Keep::when_read_again);
         return found->second.pack;
       }
     }
     auto pack = Pack::open(path);
-    pack->limit_caches(limits.bytes_a_table);
+    pack->limit_caches(limits.bytes_a_table, Table::Keep::when_read_again);
     if (!keep) return pack;
     const std::lock_guard lock(mutex_);
     Entry& entry = packs_[path];

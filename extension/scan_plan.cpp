@@ -10,14 +10,10 @@
 
 #include "paths.h"
 #include "settings.h"
+#include "table_function.h"
 
 namespace iac::duckdb {
 namespace {
-
-bool flag(duckdb_bind_info info, const char* name) {
-  const Value value(duckdb_bind_get_named_parameter(info, name));
-  return value && !duckdb_is_null_value(value.get()) && duckdb_get_bool(value.get());
-}
 
 // The column's name: true and false are taken as well.
 std::string filename_option(duckdb_bind_info info, const std::string& function) {
@@ -103,9 +99,9 @@ std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info, const char* function,
   duckdb_table_function_get_client_context(info, plan->context.out());
   plan->options.function = function;
   plan->options.table = table;
-  plan->options.layout = flag(info, "layout");
+  plan->options.layout = bind_flag(info, "layout");
   plan->options.filename = filename_option(info, function);
-  plan->options.partitions = flag(info, "hive_partitioning");
+  plan->options.partitions = bind_flag(info, "hive_partitioning");
   const Value argument(duckdb_bind_get_parameter(info, 0));
   plan->files = pack_files(plan->context.get(), argument.get(), function);
   if (plan->options.partitions) plan->partitions = find_partitions(plan->files);

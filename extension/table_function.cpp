@@ -2,6 +2,7 @@
 
 #include <iac/error.h>
 
+#include "glob.h"
 #include "pack_files.h"
 #include "strings.h"
 
@@ -59,11 +60,18 @@ void register_table_function(duckdb_connection connection, const TableFunction& 
 PackList bind_packs(duckdb_bind_info info) {
   PackList packs;
   duckdb_table_function_get_client_context(info, packs.context.out());
-  const Value path(duckdb_bind_get_parameter(info, 0));
-  for (PackFile& file : pack_files(packs.context.get(), path.get(), function_name(info))) {
+  const Value argument(duckdb_bind_get_parameter(info, 0));
+  for (PackFile& file : pack_files(packs.context.get(), argument.get(), function_name(info))) {
     packs.paths.push_back(std::move(file.path));
   }
+  packs.is_one = duckdb_get_type_id(duckdb_get_value_type(argument.get())) != DUCKDB_TYPE_LIST &&
+                 !is_glob(take_text(duckdb_get_varchar(argument.get())));
   return packs;
+}
+
+bool bind_flag(duckdb_bind_info info, const char* name) {
+  const Value value(duckdb_bind_get_named_parameter(info, name));
+  return value && !duckdb_is_null_value(value.get()) && duckdb_get_bool(value.get());
 }
 
 void write_text(duckdb_data_chunk chunk, idx_t column, idx_t row, const std::string& text) {

@@ -34,8 +34,12 @@ const char* function_name(duckdb_bind_info info);
 struct PackList {
   ClientContext context;
   std::vector<std::string> paths;
+  bool is_one;  // named by its path, and not by a pattern or in a list
 };
 PackList bind_packs(duckdb_bind_info info);
+
+// An option that is false unless given.
+bool bind_flag(duckdb_bind_info info, const char* name);
 
 // Values of a chunk, one by one.
 void write_text(duckdb_data_chunk chunk, idx_t column, idx_t row, const std::string& text);

@@ -119,6 +119,32 @@ def test_targets_that_are_no_files(con, path: str, reason: str):
     assert sorted(os.listdir()) == ["folder.iac", "pipe.iac"]
 
 
+def test_errors_name_the_target_and_not_what_is_renamed_to_it(con):
+    copy(con, "SELECT 1 AS k, 'x' AS payload")
+    os.mkdir("tmp_x.iac")
+    with pytest.raises(duckdb.Error, match=r"work/x\.iac: is not a file that can be replaced"):
+        copy(con, "SELECT 1 AS k, 'x' AS payload")
+
+
+def test_links(con):
+    os.mkdir("real")
+    os.symlink("real", "folder")
+    for k in (1, 2):
+        copy(con, f"SELECT {k} AS k, 'x' AS payload", "folder/x.iac")
+    assert os.path.islink("folder") and os.listdir("real") == ["x.iac"]
+    os.symlink("real/x.iac", "link.iac")
+    copy(con, "SELECT 3 AS k, 'x' AS payload", "link.iac", "LEVEL 1, USE_TMP_FILE false")
+    assert os.path.islink("link.iac")
+    assert con.sql("SELECT k FROM 'real/x.iac'").fetchall() == [(3,)]
+    copy(con, "SELECT 4 AS k, 'x' AS payload", "link.iac")
+    assert not os.path.islink("link.iac")
+    rows = con.sql("SELECT k FROM iac_scan(['folder/x.iac', 'link.iac'])").fetchall()
+    assert rows == [(3,), (4,)]
+    os.symlink("loop.iac", "loop.iac")
+    with pytest.raises(duckdb.Error, match="symbolic links"):
+        con.sql("FROM 'loop.iac'")
+
+
 def test_a_full_disk_is_an_error(con, tmp_path: Path):
     script = """
 import iac_query, resource

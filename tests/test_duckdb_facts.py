@@ -14,6 +14,7 @@ from packs import (
     MANIFEST,
     assemble,
     flip_payload,
+    ipc_stream,
     layout_index,
     patch,
     segments_of,
@@ -198,6 +199,58 @@ def test_check_reads_every_column_of_the_tables(con, tmp_path: Path):
     found = check(con, path)
     assert [row for row, _ in found] == [None, None]
     assert "slide_id" in found[0][1] and "'bad'" in found[1][1]
+
+
+def test_check_tells_what_makes_a_scan_refuse_the_pack(con, tmp_path: Path):
+    index = layout_index([0, 1], [1, 1], [0xE8B7BE43, 0x71BEEFF9], slide_idx=[0, 0])
+    slides = pa.table({"slide_idx": [0, 0], "slide_id": ["a", "b"]})
+    path = assemble(tmp_path / "x.iac", index, b"ab", slides=slides)
+    reason = "slide table: two rows have the same slide_idx, the second is row 1"
+    assert check(con, path) == [(None, reason)]
+    with pytest.raises(duckdb.Error, match=reason):
+        con.sql(f"SELECT slide_id FROM '{path}'").fetchall()
+
+
+def test_check_of_texts_as_slide_numbers(con, tmp_path: Path):
+    index = layout_index([0, 1], [1, 1], [0xE8B7BE43, 0x71BEEFF9], slide_idx=["a", "b"])
+    slides = pa.table({"slide_idx": [0, 1]})
+    ((row, reason),) = check(con, assemble(tmp_path / "x.iac", index, b"ab", slides=slides))
+    assert row is None and "index table: column 'slide_idx' has type string" in reason
+
+
+def test_one_damage_is_told_once(con, tmp_path: Path):
+    index = layout_index([0, 1], [1, 1], [0xE8B7BE43, 0x71BEEFF9], slide_idx=[0, 0])
+    numbers = pa.array(range(41), pa.int32())
+    size = numbers.buffers()[1].size.to_bytes(8, "little")
+    slides = ipc_stream(pa.table({"slide_idx": numbers}))
+    assert slides.count(size) == 1
+    cut = slides.replace(size, (4).to_bytes(8, "little"))
+    ((row, reason),) = check(con, assemble(tmp_path / "x.iac", index, b"ab", cut, rows=(41, 2)))
+    assert row is None and "column 'slide_idx'" in reason
+
+
+def test_packs_that_cannot_be_opened_are_rows_among_others(con, tmp_path: Path):
+    sound = write_pack(tmp_path / "a.iac", [b"one"])
+    (tmp_path / "b.iac").mkdir()
+    (tmp_path / "c.iac").write_bytes(b"no pack")
+    paths = [str(sound), *(str(tmp_path / name) for name in ("b.iac", "c.iac", "d.iac"))]
+    for query in ("SELECT pack FROM iac_check(?)", "SELECT path FROM {} WHERE error IS NOT NULL"):
+        query = query.format("iac_info(?, ignore_errors := true)")
+        assert con.execute(query, [paths]).fetchall() == [(path,) for path in paths[1:]]
+    for path in paths[1:]:
+        with pytest.raises(duckdb.Error, match=path):
+            con.execute("FROM iac_info(?)", [[paths[0], path]]).fetchall()
+
+
+def test_what_the_settings_forbid_is_an_error_among_others_too(con, tmp_path: Path):
+    inside = write_pack(tmp_path / "a.iac", [b"one"])
+    other = write_pack(tmp_path / "b.iac", [b"two"])
+    con.execute(f"SET allowed_paths = ['{inside}']")
+    con.execute("SET enable_external_access = false")
+    for call in ("iac_check(?)", "iac_info(?, ignore_errors := true)"):
+        assert len(con.execute(f"FROM {call}", [[str(inside)]]).fetchall()) < 2
+        with pytest.raises(duckdb.Error, match="disabled by configuration"):
+            con.execute(f"FROM {call}", [[str(inside), str(other)]]).fetchall()
 
 
 def test_check_sees_damage_that_came_while_the_pack_is_open(con, tmp_path: Path):

@@ -13,6 +13,8 @@ using nlohmann::json;
 
 static constexpr size_t prefix_bytes = 16;
 static constexpr size_t max_json_bytes = header_bytes - prefix_bytes;
+// Most headers are shorter, and zeros behind.
+static constexpr size_t first_read_bytes = 4096;
 // As deep as the format's first reader goes, the outermost object included.
 static constexpr int max_depth = 127;
 
@@ -133,7 +135,7 @@ Header Header::read(const Source& source) {
               " bytes is too small to be a pack, whose header alone has " +
               std::to_string(header_bytes));
   }
-  std::string block(header_bytes, '\0');
+  std::string block(first_read_bytes, '\0');
   source.read_at(0, std::as_writable_bytes(std::span(block)));
   const auto* bytes = reinterpret_cast<const std::byte*>(block.data());
 
@@ -154,6 +156,10 @@ Header Header::read(const Source& source) {
 
   Header header;
   header.text = block.substr(prefix_bytes, json_length);
+  if (const size_t read = header.text.size(); read < json_length) {
+    header.text.resize(json_length);
+    source.read_at(block.size(), std::as_writable_bytes(std::span(header.text)).subspan(read));
+  }
   const json fields = parse_object(header.text);
   expect("header_bytes", unsigned_field(fields, "header_bytes"), header_bytes);
   // Each segment is inside the file, so the sums below cannot overflow.

@@ -79,9 +79,9 @@ uint64_t Pack::cached_bytes() const {
   return slides_->cached_bytes() + index_->cached_bytes() + layout_->cached_bytes();
 }
 
-void Pack::limit_caches(uint64_t bytes) const {
-  slides_->limit_cache(bytes);
-  index_->limit_cache(bytes);
+void Pack::limit_caches(uint64_t bytes, Table::Keep keep) const {
+  slides_->limit_cache(bytes, keep);
+  index_->limit_cache(bytes, keep);
   layout_->limit_cache(std::min(bytes, Layout::cache_limit));
 }
 

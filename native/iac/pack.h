@@ -50,7 +50,7 @@ class Pack {
 
   // Bytes of the tables that stay in memory once they were read, and how many may of each.
   uint64_t cached_bytes() const;
-  void limit_caches(uint64_t bytes) const;
+  void limit_caches(uint64_t bytes, Table::Keep keep = Table::Keep::at_once) const;
 
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;

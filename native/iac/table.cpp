@@ -167,10 +167,11 @@ uint64_t Table::cached_bytes() const {
   return cache.bytes;
 }
 
-void Table::limit_cache(uint64_t bytes) const {
+void Table::limit_cache(uint64_t bytes, Keep keep) const {
   Cache& cache = *cache_;
   const std::lock_guard lock(cache.mutex);
   cache.limit = bytes;
+  cache.keep = keep;
   cache.evict();
 }
 
@@ -188,6 +189,7 @@ std::shared_ptr<const Column> Table::cached(std::pair<size_t, size_t> key, Read 
   std::shared_ptr<const Column> column = read();
   const std::lock_guard lock(cache.mutex);
   if (column->bytes() > cache.limit) return column;
+  if (cache.keep == Keep::when_read_again && cache.seen.insert(key).second) return column;
   const auto [entry, added] = cache.columns.try_emplace(key, Cached{column, ++cache.clock});
   if (!added) return entry->second.column;  // another thread read it meanwhile
   cache.bytes += column->bytes();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -41,7 +42,13 @@ class Table : public std::enable_shared_from_this<Table> {
 
   // Bytes of columns that stay with the table, and how many may.
   uint64_t cached_bytes() const;
-  void limit_cache(uint64_t bytes) const;
+  enum class Keep {
+    at_once,
+    // Of what is read once, as by a scan of many tables, the memory is used again for the next:
+    // new memory costs more than reading does.
+    when_read_again,
+  };
+  void limit_cache(uint64_t bytes, Keep keep = Keep::at_once) const;
   static constexpr uint64_t cache_limit = uint64_t{256} << 20;  // until limit_cache was called
 
   // Several columns of one batch, on several threads. Where reads are expensive they are read
@@ -89,8 +96,10 @@ class Table : public std::enable_shared_from_this<Table> {
   struct Cache {
     std::mutex mutex;
     std::map<std::pair<size_t, size_t>, Cached> columns;  // (column or dictionary, batch)
+    std::set<std::pair<size_t, size_t>> seen;             // when only those seen twice stay
     uint64_t bytes = 0;
     uint64_t limit = cache_limit;
+    Keep keep = Keep::at_once;
     uint64_t clock = 0;
 
     // Drops the columns that were not used for longest.
