@@ -26,7 +26,7 @@ class _Whole:
         return self._pixels[y : y + height, x : x + width]
 
 
-def open_pillow(path: Path) -> Source:
+def open_slide(path: Path) -> Source:
     """The largest frame of an image file, turned as EXIF says, alpha laid on white.
 
     Gray of 16 bits stays what it is, all else becomes RGB of 8. The image is held in memory.

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...codec import Codec, ImageCodec
-from .._parallel import in_order
+from ...codec import Codec
 from .pillow_source import associated_image
-from .sources import AssociatedImage, NativeTiles, Source, SourceError, on_white, plain
+from .sources import AssociatedImage, NativeTiles, Source, SourceError, on_colour, plain
+from .tiled import TiledPixels
 
 _MAX_TABLES = 16 << 10
 #: Values of the tag Compression.
@@ -28,7 +28,7 @@ _APERIO_CODEC = re.compile(r"(\w+/\w+) Q=(\d+)")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _YCBCR = 0, 1, 2, 6
 
 
-def open_tiff(path: Path) -> Source:
+def open_slide(path: Path) -> Source:
     """The largest raster of a TIFF file; metadata and associated images by TiffSlide."""
     try:
         import tifffile
@@ -61,28 +61,28 @@ def _largest(file: Any, path: Path) -> Any:
 
 
 def _source(path: Path, file: Any, page: Any) -> Source:
-    pixels = TiffPixels(path, page)
+    tiles = _TiffTiles(path, page)
     facts, images, backend = _slide_facts(path)
     icc = page.tags.get(34675)
-    compression = getattr(page.compression, "name", str(page.compression))
+    compression = _name(page.compression)
     described = _APERIO_CODEC.search(page.description)
-    codec = described[1] if described else compression
+    size, dtype = (page.imagewidth, page.imagelength), page.dtype.newbyteorder("=")
     return Source(
         path=path,
-        width=page.imagewidth,
-        height=page.imagelength,
-        channels=pixels.channels,
-        dtype=page.dtype.newbyteorder("="),
-        pixels=pixels,
+        width=size[0],
+        height=size[1],
+        channels=tiles.channels,
+        dtype=dtype,
+        pixels=TiledPixels(size, tiles.size, tiles.channels, dtype, tiles.tile),
         backend=backend,
         format=path.suffix[1:].lower(),
-        mode="RGB" if pixels.channels == 3 else "L" if page.dtype.itemsize == 1 else "I;16",
+        mode="RGB" if tiles.channels == 3 else "L" if dtype.itemsize == 1 else "I;16",
         mpp=_mpp(facts, page),
         icc_profile=bytes(icc.value) if icc is not None else None,
         orientation=1,
         info=facts,
         storage={
-            "codec": codec,
+            "codec": described[1] if described else compression,
             "lossy": _is_lossy(page),
             "native_compressed_bytes": int(sum(page.databytecounts)),
             "native_tile_height": page.tilelength if page.is_tiled else None,
@@ -91,10 +91,14 @@ def _source(path: Path, file: Any, page: Any) -> Source:
             "source_bytes": path.stat().st_size,
             "tiff_compression": compression,
         },
-        native=pixels.native,
+        native=tiles.native,
         associated=images,
         keeps_associated=backend == "TiffSlide",
     )
+
+
+def _name(compression: Any) -> str:
+    return getattr(compression, "name", str(compression))
 
 
 def _is_lossy(page: Any) -> bool | None:
@@ -141,8 +145,8 @@ def _mpp(facts: dict[str, Any], page: Any) -> tuple[float, float] | None:
     return mpp if min(mpp) > 0 and max(mpp) < float("inf") else None
 
 
-class TiffPixels:
-    """The raster of a page, read by positions in the file: any number of threads at once."""
+class _TiffTiles:
+    """Tiles or strips of a page, read by positions in the file: any number of threads at once."""
 
     def __init__(self, path: Path, page: Any) -> None:
         self._path = path
@@ -151,10 +155,10 @@ class TiffPixels:
         self.channels = 1 if page.samplesperpixel == 1 else 3
         height, width = page.imagelength, page.imagewidth
         if page.is_tiled:
-            self._size = page.tilewidth, page.tilelength
+            self.size = page.tilewidth, page.tilelength
         else:
-            self._size = width, min(page.rowsperstrip or height, height)
-        self._grid = -(-width // self._size[0]), -(-height // self._size[1])
+            self.size = width, min(page.rowsperstrip or height, height)
+        self._grid = -(-width // self.size[0]), -(-height // self.size[1])
         planes = page.samplesperpixel if page.planarconfig == 2 else 1
         if len(page.dataoffsets) < self._grid[0] * self._grid[1] * planes:
             raise SourceError(
@@ -166,8 +170,6 @@ class TiffPixels:
         self._offsets, self._lengths = page.dataoffsets, page.databytecounts
         self._decode, self._tables = page.decode, page.jpegtables
         self.native = self._native()
-        # Tiles that the next band begins with as well.
-        self._carried: dict[tuple[int, int], npt.NDArray[Any]] = {}
 
     def _check(self) -> None:
         page, path = self._page, self._path
@@ -191,33 +193,27 @@ class TiffPixels:
         whole = page.is_tiled and self._planes == 1 and page.jpegheader is None
         if not whole or page.dtype != np.uint8 or page.samplesperpixel != 3:
             return None
-        name = getattr(page.compression, "name", str(page.compression))
-        params: dict[str, Any]
+        decoding: dict[str, Any]
         if page.compression == _JPEG:
-            space = "YCbCr" if page.photometric == _YCBCR else "RGB"
             tables = self._tables
             if tables is not None and len(tables) > _MAX_TABLES:
                 return None
+            codec = Codec.JPEG
             decoding = {
-                "encoded_color_space": space,
+                "encoded_color_space": "YCbCr" if page.photometric == _YCBCR else "RGB",
                 "tables_base64": None if tables is None else base64.b64encode(tables).decode(),
             }
-            params = {"codestream": "tiff_jpeg", "source_compression": name, **decoding}
-            codec = Codec.JPEG
         elif page.compression in _JPEG2000:
+            codec = Codec.JPEG2000
             is_ycbcr = page.compression == _APERIO_YCBCR or page.photometric == _YCBCR
             decoding = {"encoded_color_space": "YCbCr"} if is_ycbcr else {}
-            params = {"codestream": "j2k", "source_compression": name, **decoding}
-            codec = Codec.JPEG2000
         else:
             return None
+        name = _name(page.compression)
         try:
-            decoder = Codec.create(codec, **decoding)
+            return NativeTiles.create(codec, decoding, name, self.size, self._stored_tile)
         except ValueError as error:
             raise SourceError(f"{self._path}: {error}") from error
-        assert isinstance(decoder, ImageCodec)
-        plain_colours = codec == Codec.JPEG or not decoding
-        return NativeTiles(codec, params, decoder, *self._size, self._stored_tile, plain_colours)
 
     def _stored_tile(self, tile_x: int, tile_y: int) -> bytes | None:
         return self._stored(tile_y * self._grid[0] + tile_x)
@@ -229,7 +225,8 @@ class TiffPixels:
             return None
         descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
-            data = os.pread(descriptor, length, offset)
+            there = max(os.fstat(descriptor).st_size - offset, 0)
+            data = os.pread(descriptor, min(length, there), offset) if there else b""
         finally:
             os.close(descriptor)
         if len(data) != length:
@@ -242,39 +239,18 @@ class TiffPixels:
         what = f"tile {x}, {y}" if self._page.is_tiled else f"strip {y}"
         return SourceError(f"{self._path}: {what} {reason}")
 
-    def read(self, x: int, y: int, width: int, height: int, workers: int | None) -> Any:
-        """Pixels (height, width, channels) of a rectangle inside the raster."""
-        across, down = self._size
-        out = np.empty((height, width, self.channels), self._page.dtype.newbyteorder("="))
-        places = [
-            (column, row)
-            for row in range(y // down, -(-(y + height) // down))
-            for column in range(x // across, -(-(x + width) // across))
-        ]
-        carried, self._carried = self._carried, {}
-        tiles = in_order(lambda place: self._tile(place, carried), places, workers)
-        for (column, row), tile in zip(places, tiles, strict=True):
-            if (row + 1) * down > y + height and width == self._page.imagewidth:
-                self._carried[column, row] = tile
-            left, top = column * across, row * down
-            right = min(left + tile.shape[1], x + width)
-            bottom = min(top + tile.shape[0], y + height)
-            at_x, at_y = max(left, x), max(top, y)
-            out[at_y - y : bottom - y, at_x - x : right - x] = tile[
-                at_y - top : bottom - top, at_x - left : right - left
-            ]
-        return out
-
-    def _tile(self, place: tuple[int, int], carried: Any) -> npt.NDArray[Any]:
+    def tile(self, column: int, row: int) -> npt.NDArray[Any]:
         """The pixels of a tile or strip, (height, width, channels), cut to the raster."""
-        if place in carried:
-            return carried[place]
-        column, row = place
-        width = min(self._size[0], self._page.imagewidth - column * self._size[0])
-        height = min(self._size[1], self._page.imagelength - row * self._size[1])
+        width = min(self.size[0], self._page.imagewidth - column * self.size[0])
+        height = min(self.size[1], self._page.imagelength - row * self.size[1])
         first = row * self._grid[0] + column
         if self.native is not None:
-            return self._native_tile(first)[:height, :width]
+            try:
+                return self.native.pixels(column, row)[:height, :width]
+            except SourceError:
+                raise
+            except ValueError as error:
+                raise self._broken(first, error) from error
         per_plane = self._grid[0] * self._grid[1]
         planes = [self._decoded(first + plane * per_plane) for plane in range(self._planes)]
         if planes[0] is None:
@@ -283,20 +259,7 @@ class TiffPixels:
         tile = np.concatenate([plane[:height, :width] for plane in planes], axis=2)
         if self._page.photometric == _WHITE_IS_ZERO:
             tile = np.iinfo(tile.dtype).max - tile
-        return on_white(tile) if tile.shape[2] == 4 else tile
-
-    def _native_tile(self, index: int) -> npt.NDArray[Any]:
-        payload = self._stored(index)
-        shape = (self._size[1], self._size[0], 3)
-        if payload is None:
-            return np.full(shape, 255, np.uint8)
-        try:
-            tile = self.native.decoder.decode(payload)
-        except ValueError as error:
-            raise self._broken(index, f"cannot be decoded: {error}") from error
-        if tile.shape != shape or tile.dtype != np.uint8:
-            raise self._broken(index, f"is {tile.shape} of {tile.dtype}, expected {shape}")
-        return tile
+        return on_colour(tile) if tile.shape[2] == 4 else tile
 
     def _decoded(self, index: int) -> npt.NDArray[Any] | None:
         data = self._stored(index)
