@@ -70,6 +70,26 @@ def test_gray_and_deep_slides(tmp_path, channels, dtype):
     assert iac.read_header(path)["wsi_schema_version"] == version
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tile": (64, 64), "compression": "jpeg2000"},
+        {"tile": (64, 64), "byteorder": ">"},
+        {"rowsperstrip": 40, "compression": "zlib", "byteorder": ">"},
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_gray_and_deep_tiles_of_many_kinds(tmp_path, dtype, options):
+    source = write_tiff(tmp_path / "s.tif", tissue(130, 70, 1, dtype), **options)
+    assert_same_regions(build(source, lossless=True, tile_size=64), tifffile.imread(source))
+
+
+@pytest.mark.parametrize("options", [{"tile": (64, 64)}, {"rowsperstrip": 40}])
+def test_gray_jpeg(tmp_path, options):
+    source = write_tiff(tmp_path / "s.tif", tissue(130, 70, 1), compression="jpeg", **options)
+    assert_same_regions(build(source, lossless=True), tifffile.imread(source), most=1)
+
+
 def test_white_is_zero(tmp_path):
     gray = tissue(90, 40, 1)
     source = write_tiff(tmp_path / "s.tif", 255 - gray, photometric="miniswhite")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import os
 import re
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...codec import Codec
+from .._tile_images import pillow
 from .pillow_source import associated_image
+from .scanners import composed, ventana_mpp
 from .sources import AssociatedImage, NativeTiles, Source, SourceError, on_colour, plain
 from .tiled import TiledPixels
 
@@ -37,6 +41,11 @@ def open_slide(path: Path) -> Source:
     try:
         with tifffile.TiffFile(path) as file:
             page = _largest(file, path)
+            if reason := composed(file, page):
+                raise SourceError(
+                    f'{path}: its raster {reason}, pass backend="openslide", which lays them '
+                    "together"
+                )
             return _source(path, file, page)
     except (SourceError, OSError):
         raise
@@ -63,6 +72,8 @@ def _largest(file: Any, path: Path) -> Any:
 def _source(path: Path, file: Any, page: Any) -> Source:
     tiles = _TiffTiles(path, page)
     facts, images, backend = _slide_facts(path)
+    if file.is_scn:
+        images = tuple(_leica_macros(file, page))
     icc = page.tags.get(34675)
     compression = _name(page.compression)
     described = _APERIO_CODEC.search(page.description)
@@ -77,7 +88,7 @@ def _source(path: Path, file: Any, page: Any) -> Source:
         backend=backend,
         format=path.suffix[1:].lower(),
         mode="RGB" if tiles.channels == 3 else "L" if dtype.itemsize == 1 else "I;16",
-        mpp=_mpp(facts, page),
+        mpp=_mpp(facts, page, ventana_mpp(file)),
         icc_profile=bytes(icc.value) if icc is not None else None,
         orientation=1,
         info=facts,
@@ -116,7 +127,9 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
     try:
         # A file of ours: TiffSlide leaves it open where it fails.
         with open(path, "rb") as file, tiffslide.TiffSlide(file) as slide:
-            facts = {str(key): plain(value) for key, value in slide.properties.items()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
+                facts = {str(key): plain(value) for key, value in slide.properties.items()}
             images = tuple(
                 associated_image(name, image)
                 for name, image in sorted(slide.associated_images.items())
@@ -126,8 +139,16 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
         return {}, (), "tifffile"
 
 
-def _mpp(facts: dict[str, Any], page: Any) -> tuple[float, float] | None:
-    x, y = facts.get("tiffslide.mpp-x"), facts.get("tiffslide.mpp-y")
+def _leica_macros(file: Any, page: Any) -> Iterator[AssociatedImage]:
+    """Photographs of the whole slide, which TiffSlide has no name for."""
+    others = [series for series in file.series if series.keyframe.index != page.index]
+    for number, series in enumerate(others, start=1):
+        name = "macro" if number == 1 else f"macro-{number}"
+        yield associated_image(name, pillow().fromarray(series.asarray()))
+
+
+def _mpp(facts: dict[str, Any], page: Any, told: Any) -> tuple[float, float] | None:
+    x, y = facts.get("tiffslide.mpp-x") or told, facts.get("tiffslide.mpp-y") or told
     if x is None or y is None:
         unit = getattr(page.tags.get("ResolutionUnit"), "value", 2)
         length = {2: 25400.0, 3: 10000.0}.get(int(unit))
@@ -169,7 +190,12 @@ class _TiffTiles:
         # The file is closed when they are needed.
         self._offsets, self._lengths = page.dataoffsets, page.databytecounts
         self._decode, self._tables = page.decode, page.jpegtables
-        self.native = self._native()
+        encoding = self._encoding()
+        try:
+            self._codec = Codec.create(encoding[0], **encoding[1]) if encoding else None
+        except ValueError as error:
+            raise SourceError(f"{path}: {error}") from error
+        self.native = self._native(*encoding) if encoding else None
 
     def _check(self) -> None:
         page, path = self._page, self._path
@@ -187,33 +213,34 @@ class _TiffTiles:
         if page.samplesperpixel == 4 and not eight:
             raise SourceError(f"{path}: has alpha of more than 8 bits")
 
-    def _native(self) -> NativeTiles | None:
-        """The tiles as our codecs read them, where they do."""
+    def _encoding(self) -> tuple[str, dict[str, Any]] | None:
+        """What our codecs need for the tiles that they decode: tifffile passes damaged ones."""
+        page = self._page
+        is_colour = page.samplesperpixel == 3 and self._planes == 1
+        decoding: dict[str, Any] = {}
+        if page.compression == _JPEG and page.dtype == np.uint8 and page.samplesperpixel in (1, 3):
+            if is_colour:
+                space = "YCbCr" if page.photometric == _YCBCR else "RGB"
+                decoding["encoded_color_space"] = space
+            tables = self._tables
+            decoding["tables_base64"] = tables and base64.b64encode(tables).decode()
+            return Codec.JPEG, decoding
+        if page.compression in _JPEG2000:
+            if is_colour and (page.compression == _APERIO_YCBCR or page.photometric == _YCBCR):
+                decoding["encoded_color_space"] = "YCbCr"
+            return Codec.JPEG2000, decoding
+        return None
+
+    def _native(self, codec: str, decoding: dict[str, Any]) -> NativeTiles | None:
+        """The tiles to store as they are, where they can be."""
         page = self._page
         whole = page.is_tiled and self._planes == 1 and page.jpegheader is None
         if not whole or page.dtype != np.uint8 or page.samplesperpixel != 3:
             return None
-        decoding: dict[str, Any]
-        if page.compression == _JPEG:
-            tables = self._tables
-            if tables is not None and len(tables) > _MAX_TABLES:
-                return None
-            codec = Codec.JPEG
-            decoding = {
-                "encoded_color_space": "YCbCr" if page.photometric == _YCBCR else "RGB",
-                "tables_base64": None if tables is None else base64.b64encode(tables).decode(),
-            }
-        elif page.compression in _JPEG2000:
-            codec = Codec.JPEG2000
-            is_ycbcr = page.compression == _APERIO_YCBCR or page.photometric == _YCBCR
-            decoding = {"encoded_color_space": "YCbCr"} if is_ycbcr else {}
-        else:
+        if self._tables is not None and len(self._tables) > _MAX_TABLES:
             return None
         name = _name(page.compression)
-        try:
-            return NativeTiles.create(codec, decoding, name, self.size, self._stored_tile)
-        except ValueError as error:
-            raise SourceError(f"{self._path}: {error}") from error
+        return NativeTiles.create(codec, decoding, name, self.size, self._stored_tile)
 
     def _stored_tile(self, tile_x: int, tile_y: int) -> bytes | None:
         return self._stored(tile_y * self._grid[0] + tile_x)
@@ -226,7 +253,7 @@ class _TiffTiles:
         descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
             there = max(os.fstat(descriptor).st_size - offset, 0)
-            data = os.pread(descriptor, min(length, there), offset) if there else b""
+            data = os.pread(descriptor, max(min(length, there), 0), offset) if offset >= 0 else b""
         finally:
             os.close(descriptor)
         if len(data) != length:
@@ -253,10 +280,15 @@ class _TiffTiles:
                 raise self._broken(first, error) from error
         per_plane = self._grid[0] * self._grid[1]
         planes = [self._decoded(first + plane * per_plane) for plane in range(self._planes)]
-        if planes[0] is None:
+        if all(plane is None for plane in planes):
             shape = (height, width, self.channels)
             return np.full(shape, np.iinfo(self._page.dtype).max, self._page.dtype)
+        if any(plane is None for plane in planes):
+            raise self._broken(first, "lacks some of its planes")
         tile = np.concatenate([plane[:height, :width] for plane in planes], axis=2)
+        shape = (height, width, self._page.samplesperpixel)
+        if tile.shape != shape or tile.dtype != self._page.dtype:
+            raise self._broken(first, f"is {tile.shape} of {tile.dtype}, expected {shape}")
         if self._page.photometric == _WHITE_IS_ZERO:
             tile = np.iinfo(tile.dtype).max - tile
         return on_colour(tile) if tile.shape[2] == 4 else tile
@@ -266,9 +298,10 @@ class _TiffTiles:
         if data is None:
             return None
         try:
-            tile, _, _ = self._decode(
-                data, index, jpegtables=self._tables, jpegheader=self._page.jpegheader
-            )
+            if self._codec is not None:
+                tile = self._codec.decode(self._as_stream(data))
+                return tile.reshape(*tile.shape[:2], -1)
+            tile, _, _ = self._decode(data, index, jpegtables=self._tables)
         except Exception as error:
             raise self._broken(
                 index, f"cannot be decoded ({type(error).__name__}: {error})"
@@ -276,3 +309,10 @@ class _TiffTiles:
         if tile is None or tile.ndim != 4 or tile.shape[0] != 1:
             raise self._broken(index, "cannot be decoded")
         return tile[0]
+
+    def _as_stream(self, data: bytes) -> bytes:
+        """An interval of an NDPI file's one JPEG as a JPEG of its own, which ends with no restart
+        marker; other tiles are such already.
+        """
+        header = self._page.jpegheader
+        return data if header is None else header + data[: data.rfind(b"\xff")] + b"\xff\xd9"
