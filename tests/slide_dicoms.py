@@ -91,6 +91,23 @@ def optical_path() -> Dataset:
     return ds
 
 
+def sparse(ds: Dataset, places: list[tuple[int, int]]) -> Dataset:
+    """The image as TILED_SPARSE, whose frames lie at places (column, row) of its tiles."""
+    ds.DimensionOrganizationType = "TILED_SPARSE"
+    ds.NumberOfFrames = len(places)
+    groups = []
+    for column, row in places:
+        position, group = Dataset(), Dataset()
+        position.ColumnPositionInTotalImagePixelMatrix = column * ds.Columns + 1
+        position.RowPositionInTotalImagePixelMatrix = row * ds.Rows + 1
+        position.XOffsetInSlideCoordinateSystem = position.YOffsetInSlideCoordinateSystem = 0
+        position.ZOffsetInSlideCoordinateSystem = 0
+        group.PlanePositionSlideSequence = [position]
+        groups.append(group)
+    ds.PerFrameFunctionalGroupsSequence = groups
+    return ds
+
+
 def write(folder: Path, *datasets: Dataset) -> Path:
     """The folder with a file of each dataset."""
     folder.mkdir(exist_ok=True)

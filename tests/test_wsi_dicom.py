@@ -75,31 +75,32 @@ def test_the_pixels_are_those_of_wsidicom(tmp_path, kind):
             assert_same_rectangles(path, (200, 150), expected, most=2 if "jpeg" in kind else 0)
 
 
-@pytest.mark.parametrize("codec", ["jpeg", "jpeg2000"])
-def test_frames_are_kept_as_they_are(tmp_path, codec):
+@pytest.mark.parametrize(
+    ("codec", "is_sparse"), [("jpeg", False), ("jpeg", True), ("jpeg2000", False)]
+)
+def test_frames_are_kept_as_they_are(tmp_path, codec, is_sparse):
     pixels = np.full((600, 640, 3), 243, np.uint8)
     pixels[100:200, 100:300] = PIXELS[:100, :200]
-    tiles = cut_tiles(pixels, 64)
     if codec == "jpeg":
-        payloads = jpegs(pixels=pixels)
-        image = image_of(
-            pixels, payloads=payloads, syntax=JPEG, PhotometricInterpretation="YBR_FULL_422"
-        )
+        payloads, syntax, space = jpegs(pixels=pixels), JPEG, "YBR_FULL_422"
     else:
-        payloads = iac.Codec.create("jpeg2000").encode_many(tiles)
-        image = image_of(
-            pixels,
-            payloads=payloads,
-            syntax=JPEG2000_LOSSLESS,
-            PhotometricInterpretation="YBR_RCT",
-        )
+        payloads = iac.Codec.create("jpeg2000").encode_many(cut_tiles(pixels, 64))
+        syntax, space = JPEG2000_LOSSLESS, "YBR_RCT"
+    kept = payloads[7:] if is_sparse else payloads
+    image = image_of(pixels, payloads=kept, syntax=syntax, PhotometricInterpretation=space)
+    if is_sparse:
+        image = slide_dicoms.sparse(image, [(n % 10, n // 10) for n in range(7, len(payloads))])
     path = build(slide_dicoms.write(tmp_path / "slide", image))
     with iac.PackReader(path) as pack:
-        for row, payload in enumerate(payloads):
+        for row, payload in enumerate(kept):
             assert pack.read_payload(row) in (payload, payload + b"\0")  # frames are of even length
         assert pack.header["raster_codec"] == codec
+        assert pack.header["stored_tile_count"] == len(kept)
         assert pack.header["wsi_schema_version"] == 1
         assert pack.header["raster_profile_selection"]["strategy"] == "native_passthrough_v1"
+    with WsiImageReader(path) as reader:
+        expected = 255 if is_sparse else 243
+        assert np.abs(reader.read_native_region(0, 0, 448, 64).astype(int) - expected).max() <= 1
 
 
 def test_levels_and_images_beside_the_raster(tmp_path):
@@ -128,6 +129,45 @@ def test_levels_and_images_beside_the_raster(tmp_path):
     assert "Made^Up" not in json.dumps(facts)
 
 
+def test_frames_that_a_sparse_image_lacks_are_white(tmp_path):
+    places = [(3, 2), (0, 0), (1, 1), (2, 0)]
+    tiles, expected = [], np.full_like(PIXELS, 255)
+    for column, row in places:
+        window = slice(64 * row, 64 * row + 64), slice(64 * column, 64 * column + 64)
+        expected[window] = PIXELS[window]
+        tiles.append(cut_tiles(PIXELS, 64)[4 * row + column])
+    payloads = iac.Codec.create("jpeg2000").encode_many(tiles)
+    image = image_of(
+        PIXELS, payloads=payloads, syntax=JPEG2000_LOSSLESS, PhotometricInterpretation="YBR_RCT"
+    )
+    folder = slide_dicoms.write(tmp_path / "slide", slide_dicoms.sparse(image, places))
+    for size in (64, 80):
+        assert_same_regions(build(folder, tile_size=size), expected)
+
+
+def test_an_image_in_several_files(tmp_path):
+    payloads = jpegs2000()
+    parts = []
+    for number, frames in enumerate((payloads[:5], payloads[5:])):
+        part = image_of(
+            PIXELS,
+            number,
+            payloads=frames,
+            syntax=JPEG2000_LOSSLESS,
+            PhotometricInterpretation="YBR_RCT",
+            NumberOfFrames=len(frames),
+            ConcatenationUID="1.2.3",
+            SOPInstanceUIDOfConcatenationSource="1.2.4",
+            InConcatenationNumber=number + 1,
+            InConcatenationTotalNumber=2,
+            ConcatenationFrameOffsetNumber=5 * number,
+        )
+        parts.append(part)
+    path = build(slide_dicoms.write(tmp_path / "slide", *parts), lossless=True)
+    assert_same_regions(path, PIXELS)
+    refused(slide_dicoms.write(tmp_path / "half", parts[0]), "half")
+
+
 def test_one_file_is_a_slide(tmp_path):
     folder = slide_dicoms.write(tmp_path / "slide", image_of(PIXELS))
     assert_same_regions(build(folder / "0.dcm"), PIXELS)
@@ -139,7 +179,7 @@ def refused(folder, match: str, **options) -> None:
     with pytest.raises(SourceError, match=match) as raised:
         build(folder, **options)
     assert str(raised.value).startswith(str(folder))
-    assert not list(folder.parent.glob("*.iac"))
+    assert not folder.with_suffix(".iac").exists()
     assert len(os.listdir("/proc/self/fd")) == before
 
 

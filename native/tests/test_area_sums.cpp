@@ -47,12 +47,11 @@ struct Picture {
 std::vector<double> sums_of(const std::vector<Picture>& pictures, PixelType type,
                             const std::vector<double>& background, const AreaAxis& rows,
                             const AreaAxis& columns, unsigned workers = 1) {
-  constexpr size_t gap = 6;
   std::vector<std::vector<std::byte>> held;
   std::vector<AreaTile> tiles;
   for (const Picture& picture : pictures) {
-    const auto& bytes = held.emplace_back(picture.bytes(type, gap));
-    const auto pitch = int64_t{picture.width} * picture.channels * int64_t(size_of(type)) + gap;
+    const auto& bytes = held.emplace_back(picture.bytes(type, 6));
+    const auto pitch = static_cast<int64_t>(bytes.size() / picture.height);
     tiles.push_back({picture.y, picture.x, picture.height, picture.width, bytes.data(), pitch});
   }
   std::vector<double> sums(rows.cells * columns.cells * background.size());
