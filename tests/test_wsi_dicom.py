@@ -229,6 +229,7 @@ def test_colours_and_depths_that_cannot_be_stored(tmp_path):
     ("elements", "match"),
     [
         ({"BitsStored": 7, "HighBit": 6}, "no slide"),
+        ({"ImageType": ["DERIVED", "PRIMARY", "VOLUME", "RESAMPLED"]}, "finest one is missing"),
         ({"PhotometricInterpretation": "PALETTE COLOR"}, "does not read|no slide"),
         ({"ImageType": ["DERIVED", "PRIMARY", "LABEL", "NONE"]}, "no slide"),
         ({"TotalPixelMatrixFocalPlanes": 2, "NumberOfFrames": 24}, "focal planes|no slide"),
@@ -237,6 +238,13 @@ def test_colours_and_depths_that_cannot_be_stored(tmp_path):
 )
 def test_slides_that_cannot_be_stored(tmp_path, elements, match):
     refused(slide_dicoms.write(tmp_path / "slide", image_of(PIXELS, **elements)), match)
+
+
+def test_pixels_of_no_length(tmp_path):
+    folder = slide_dicoms.write(tmp_path / "slide", image_of(PIXELS, spacing=0))
+    with pytest.raises(ValueError, match=f"{folder}: "):
+        build(folder)
+    assert not folder.with_suffix(".iac").exists()
 
 
 def test_folders_without_a_slide(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ except ImportError as error:
     raise ImportError("OpenSlide is missing: pip install iac-query[openslide]") from error
 
 from .pillow_source import associated_image
-from .sources import Source, SourceError, on_colour, plain
+from .sources import Source, SourceError, micrometres, on_colour, plain
 from .tiled import TiledPixels
 
 #: Of the regions that are read at a time.
@@ -56,7 +55,7 @@ def _source(path: Path, slide: openslide.OpenSlide) -> Source:
         backend="OpenSlide",
         format=path.suffix[1:].lower(),
         mode="RGBA",
-        mpp=_mpp(facts),
+        mpp=micrometres(facts.get("openslide.mpp-x"), facts.get("openslide.mpp-y")),
         icc_profile=slide.read_region((0, 0), 0, (1, 1)).info.get("icc_profile"),
         orientation=1,
         info=facts,
@@ -74,14 +73,6 @@ def _source(path: Path, slide: openslide.OpenSlide) -> Source:
         keeps_associated=True,
         close=slide.close,
     )
-
-
-def _mpp(facts: dict[str, Any]) -> tuple[float, float] | None:
-    try:
-        x, y = (float(facts[f"openslide.mpp-{axis}"]) for axis in "xy")
-    except (KeyError, ValueError):
-        return None
-    return (x, y) if min(x, y) > 0 and max(x, y) < float("inf") else None
 
 
 class _Regions:

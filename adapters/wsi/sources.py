@@ -161,6 +161,15 @@ def _backend(path: Path) -> str:
     return "openslide" if suffix in OPENSLIDE_SUFFIXES else "pillow"
 
 
+def micrometres(x: Any, y: Any) -> tuple[float, float] | None:
+    """Lengths of a pixel along x and y; None where these are none."""
+    try:
+        pair = float(x), float(y)
+    except (TypeError, ValueError):
+        return None
+    return pair if all(0 < length < math.inf for length in pair) else None
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it: numbers that are not finite are None, what JSON lacks is text."""
     if value is None or isinstance(value, bool | str | int):

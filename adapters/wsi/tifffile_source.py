@@ -17,7 +17,15 @@ from ...codec import Codec
 from .._tile_images import pillow
 from .pillow_source import associated_image
 from .scanners import composed, ventana_mpp
-from .sources import AssociatedImage, NativeTiles, Source, SourceError, on_colour, plain
+from .sources import (
+    AssociatedImage,
+    NativeTiles,
+    Source,
+    SourceError,
+    micrometres,
+    on_colour,
+    plain,
+)
 from .tiled import TiledPixels
 
 _MAX_TABLES = 16 << 10
@@ -159,11 +167,7 @@ def _mpp(facts: dict[str, Any], page: Any, told: Any) -> tuple[float, float] | N
         if min(ratios) <= 0:
             return None
         x, y = (length / ratio for ratio in ratios)
-    try:
-        mpp = float(x), float(y)
-    except (TypeError, ValueError):
-        return None
-    return mpp if min(mpp) > 0 and max(mpp) < float("inf") else None
+    return micrometres(x, y)
 
 
 class _TiffTiles:

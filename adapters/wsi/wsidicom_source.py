@@ -32,7 +32,7 @@ except ImportError as error:
     raise ImportError("wsidicom is missing: pip install iac-query[wsidicom]") from error
 
 from ...codec import Codec
-from .sources import AssociatedImage, NativeTiles, Source, SourceError, plain
+from .sources import AssociatedImage, NativeTiles, Source, SourceError, micrometres, plain
 from .tiled import TiledPixels
 
 #: Of values of Photometric Interpretation the encoded colours of JPEG.
@@ -113,6 +113,8 @@ def _source(path: Path, slide: WsiDicom, expected: list[Path]) -> Source:
         )
     frames = _Frames(path, level.default_instance.image_data)
     header = _header(level.default_instance)
+    if "RESAMPLED" in header.ImageType[3:]:
+        raise SourceError(f"{path}: is a coarser level of a slide whose finest one is missing")
     spacing = level.pixel_spacing
     return Source(
         path=path,
@@ -124,7 +126,7 @@ def _source(path: Path, slide: WsiDicom, expected: list[Path]) -> Source:
         backend="wsidicom",
         format="dicom",
         mode=frames.mode,
-        mpp=(spacing.width * 1000, spacing.height * 1000),
+        mpp=micrometres(spacing.width * 1000, spacing.height * 1000),
         icc_profile=_icc_profile(header),
         orientation=1,
         info=_facts(header, frames),
