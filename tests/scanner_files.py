@@ -1,4 +1,4 @@
-"""Files as scanners of several makers write them, byte by byte: NDPI, SCN, BIF."""
+"""Files as scanners of several makers write them, byte by byte: NDPI, SCN, BIF, MIRAX."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import tifffile
 from PIL import Image
+from slides import cut_tiles
 
 _ASCII, _SHORT, _LONG, _RATIONAL, _SLONG, _FLOAT = 2, 3, 4, 5, 9, 11
 _FORMATS = {_SHORT: "H", _LONG: "I", _SLONG: "i", _FLOAT: "f"}
@@ -193,3 +194,62 @@ def _joints(columns: int, rows: int, overlap: int) -> Any:
                         f'Tile1="{number(column, row)}" Tile2="{number(*other)}" '
                         f'OverlapX="{overlap}" OverlapY="{overlap}"/>'
                     )
+
+
+def write_mirax(
+    path: Path, pixels: np.ndarray, missing: Any = (), colour: Any = (255, 255, 255)
+) -> Path:
+    """A file and a folder as 3DHISTECH's scanners write them: keys, an index and a file of PNG
+    tiles, of which some are ``missing``; pixels are of 0.5 and 0.25 micrometres."""
+    side = 64
+    folder = path.with_suffix("")
+    folder.mkdir()
+    path.write_bytes(b"")
+    identity = b"01.02MADEUP"
+    red, green, blue = colour
+    keys = {
+        "GENERAL": {
+            "SLIDE_ID": "MADEUP",
+            "IMAGENUMBER_X": pixels.shape[1] // side,
+            "IMAGENUMBER_Y": pixels.shape[0] // side,
+            "OBJECTIVE_MAGNIFICATION": 20,
+        },
+        "HIERARCHICAL": {
+            "INDEXFILE": "Index.dat",
+            "HIER_COUNT": 1,
+            "NONHIER_COUNT": 0,
+            "HIER_0_NAME": "Slide zoom level",
+            "HIER_0_COUNT": 1,
+            "HIER_0_VAL_0_SECTION": "LEVEL_0",
+        },
+        "DATAFILE": {"FILE_COUNT": 1, "FILE_0": "Data0000.dat"},
+        "LEVEL_0": {
+            "OVERLAP_X": 0,
+            "OVERLAP_Y": 0,
+            "MICROMETER_PER_PIXEL_X": 0.5,
+            "MICROMETER_PER_PIXEL_Y": 0.25,
+            "IMAGE_FORMAT": "PNG",
+            "IMAGE_FILL_COLOR_BGR": blue << 16 | green << 8 | red,
+            "DIGITIZER_WIDTH": side,
+            "DIGITIZER_HEIGHT": side,
+            "IMAGE_CONCAT_FACTOR": 0,
+        },
+    }
+    sections = (
+        "\n".join([f"[{name}]", *(f"{key} = {value}" for key, value in values.items()), ""])
+        for name, values in keys.items()
+    )
+    (folder / "Slidedat.ini").write_text("".join(sections))
+    data, entries = identity, []
+    for number, tile in enumerate(cut_tiles(pixels, side)):
+        if number not in missing:
+            out = io.BytesIO()
+            Image.fromarray(tile).save(out, "PNG")
+            entries += [number, len(data), len(out.getvalue()), 0]
+            data += out.getvalue()
+    (folder / "Data0000.dat").write_bytes(data)
+    # Both roots, a record that leads to an empty page, and the page behind that.
+    record = len(identity) + 8
+    words = [record, record, record + 4, 0, record + 12, len(entries) // 4, 0, *entries]
+    (folder / "Index.dat").write_bytes(identity + struct.pack(f"<{len(words)}i", *words))
+    return path

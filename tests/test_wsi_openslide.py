@@ -8,9 +8,11 @@ import openslide
 import pytest
 from iac_query.adapters.wsi import SourceError, WsiImageReader
 from PIL import Image
+from scanner_files import write_mirax
 from slides import (
     ICC,
     assert_same_rectangles,
+    assert_same_regions,
     build,
     cut_tiles,
     jpeg2000,
@@ -41,13 +43,13 @@ def write_svs_tiles(path, pixels, compression):
     return write_tiles(path, pixels, tiles, compression, description=text, metadata=None)
 
 
-def regions_of(slide):
-    """Rectangles of a slide's finest level as OpenSlide gives them, laid on white."""
+def regions_of(slide, colour=(255, 255, 255)):
+    """Rectangles of a slide's finest level as OpenSlide gives them, laid on a colour."""
 
     def read(x, y, width, height):
         rgba = np.asarray(slide.read_region((x, y), 0, (width, height))).astype(int)
         alpha = rgba[:, :, 3:]
-        return (rgba[:, :, :3] * alpha + 255 * (255 - alpha)) // 255
+        return (rgba[:, :, :3] * alpha + np.array(colour) * (255 - alpha)) // 255
 
     return read
 
@@ -78,42 +80,19 @@ def test_what_openslide_knows_is_kept(tmp_path):
     assert facts["source_info"]["openslide.objective-power"] == "20"
 
 
-def write_vms(folder):
-    """A slide as Hamamatsu's older scanners write it: a JPEG with restart markers, a coarser one
-    and a photograph, and a file of keys."""
-    folder.mkdir()
-    jpeg = {"quality": 90, "subsampling": 0, "restart_marker_blocks": 4}
-    pixels = tissue(256, 192)
-    Image.fromarray(pixels).save(folder / "image.jpg", **jpeg)
-    Image.fromarray(pixels[::4, ::4]).save(folder / "map.jpg", **jpeg)
-    Image.fromarray(pixels[::8, ::8]).save(folder / "macro.jpg")
-    keys = {
-        "NoLayers": 1,
-        "NoJpegColumns": 1,
-        "NoJpegRows": 1,
-        "ImageFile": "image.jpg",
-        "MapFile": "map.jpg",
-        "MacroImage": "macro.jpg",
-        "SourceLens": 20,
-        "PhysicalWidth": 128000,  # nanometres
-        "PhysicalHeight": 96000,
-    }
-    lines = [f"{key}={value}" for key, value in keys.items()]
-    path = folder / "slide.vms"
-    path.write_text("\n".join(["[Virtual Microscope Specimen]", *lines, ""]))
-    return path
-
-
-def test_formats_that_only_openslide_reads(tmp_path):
-    source = write_vms(tmp_path / "vms")
+def test_mirax_is_laid_on_the_colour_that_it_names(tmp_path):
+    pixels, colour = tissue(256, 192), (10, 200, 30)
+    source = write_mirax(tmp_path / "s.mrxs", pixels, missing=(2, 5), colour=colour)
     path = build(source, lossless=True, tile_size=100)
     with openslide.OpenSlide(source) as slide:
-        assert_same_rectangles(path, (256, 192), regions_of(slide))
+        assert_same_rectangles(path, (256, 192), regions_of(slide, colour))
+    expected = pixels.copy()
+    expected[:64, 128:192] = expected[64:128, 64:128] = colour
+    assert_same_regions(path, expected)
     with WsiImageReader(path) as reader:
-        assert reader.native_mpp == (0.5, 0.5)
-        assert reader.associated_image_names == ("macro",)
-        assert reader.scanner_metadata["source_info"]["openslide.vendor"] == "hamamatsu"
-    with pytest.raises(ValueError, match=r"slide\.vms: whether vms lost anything is not known"):
+        assert reader.native_mpp == (0.5, 0.25)
+        assert reader.scanner_metadata["source_info"]["openslide.vendor"] == "mirax"
+    with pytest.raises(ValueError, match=r"s\.mrxs: whether mrxs lost anything is not known"):
         build(source)
 
 
@@ -160,6 +139,6 @@ def test_broken_regions_are_errors_and_nothing_is_left(tmp_path):
 def test_without_openslide_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openslide", None)
     monkeypatch.delitem(sys.modules, "iac_query.adapters.wsi.openslide_source", raising=False)
-    source = write_vms(tmp_path / "vms")
+    source = write_mirax(tmp_path / "s.mrxs", PIXELS)
     with pytest.raises(ImportError, match=r"pip install iac-query\[openslide\]"):
         build(source, lossless=True)
