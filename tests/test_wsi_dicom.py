@@ -1,5 +1,6 @@
 """Slides of DICOM, against what wsidicom itself reads of them."""
 
+import contextlib
 import json
 import os
 import sys
@@ -238,6 +239,21 @@ def test_colours_and_depths_that_cannot_be_stored(tmp_path):
 )
 def test_slides_that_cannot_be_stored(tmp_path, elements, match):
     refused(slide_dicoms.write(tmp_path / "slide", image_of(PIXELS, **elements)), match)
+
+
+def test_files_cut_anywhere_say_so_and_tell_no_values(tmp_path, capfd):
+    folder = slide_dicoms.write(tmp_path / "slide", IMAGES["jpeg2000-lossless"]())
+    file = folder / "0.dcm"
+    data = file.read_bytes()
+    pixels = data.index(b"\xff\x4f\xff\x51")
+    for end in (0, 100, 131, 140, *range(150, pixels, 149), pixels + 9, len(data) - 30):
+        file.write_bytes(data[:end])
+        refused(folder, "does not read|holds no|no DICOM|no slide|tile ")
+    for at in range(200, pixels, 97):
+        file.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+        with contextlib.suppress(ValueError):
+            build(folder)
+    assert "Made^Up" not in "".join(capfd.readouterr())
 
 
 def test_pixels_of_no_length(tmp_path):

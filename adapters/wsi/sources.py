@@ -43,6 +43,7 @@ class AssociatedImage:
 class NativeTiles:
     """Tiles of RGB that can be stored as they are."""
 
+    path: Path
     codec: str  # "jpeg" or "jpeg2000"
     params: dict[str, Any]  # raster_codec_params but for the associated images' effort
     decoder: ImageCodec
@@ -56,13 +57,14 @@ class NativeTiles:
     @classmethod
     def create(
         cls,
+        path: Path,
         codec: str,
         decoding: dict[str, Any],
         source_compression: str,
         tile_size: tuple[int, int],
         read: Callable[[int, int], bytes | None],
     ) -> NativeTiles:
-        """Tiles that ``decoding`` tells how to decode. Raises ValueError where nothing can."""
+        """Tiles of a file that ``decoding`` tells how to decode."""
         decoder = Codec.create(codec, **decoding)
         assert isinstance(decoder, ImageCodec)
         is_jpeg = codec == Codec.JPEG
@@ -71,12 +73,12 @@ class NativeTiles:
             "source_compression": source_compression,
             **decoding,
         }
-        return cls(codec, params, decoder, *tile_size, read, is_jpeg or not decoding)
+        return cls(path, codec, params, decoder, *tile_size, read, is_jpeg or not decoding)
 
     def pixels(self, tile_x: int, tile_y: int) -> npt.NDArray[np.uint8]:
         """A tile (tile_height, tile_width, 3), white where it is missing.
 
-        Raises ValueError for one that is broken or of another shape.
+        Raises SourceError for one that is broken or of another shape.
         """
         shape = (self.tile_height, self.tile_width, 3)
         payload = self.read(tile_x, tile_y)
@@ -85,10 +87,16 @@ class NativeTiles:
         try:
             tile = self.decoder.decode(payload)
         except ValueError as error:
-            raise ValueError(f"cannot be decoded: {error}") from error
+            raise broken_tile(self.path, tile_x, tile_y, f"cannot be decoded: {error}") from error
         if tile.shape != shape or tile.dtype != np.uint8:
-            raise ValueError(f"is {tile.shape} of {tile.dtype}, expected {shape}")
+            reason = f"is {tile.shape} of {tile.dtype}, expected {shape}"
+            raise broken_tile(self.path, tile_x, tile_y, reason)
         return tile
+
+
+def broken_tile(path: Path, tile_x: int, tile_y: int, reason: object) -> SourceError:
+    """The error of a tile."""
+    return SourceError(f"{path}: tile {tile_x}, {tile_y} {reason}")
 
 
 class Pixels(Protocol):

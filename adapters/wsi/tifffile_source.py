@@ -22,6 +22,7 @@ from .sources import (
     NativeTiles,
     Source,
     SourceError,
+    broken_tile,
     micrometres,
     on_colour,
     plain,
@@ -244,7 +245,7 @@ class _TiffTiles:
         if self._tables is not None and len(self._tables) > _MAX_TABLES:
             return None
         name = _name(page.compression)
-        return NativeTiles.create(codec, decoding, name, self.size, self._stored_tile)
+        return NativeTiles.create(self._path, codec, decoding, name, self.size, self._stored_tile)
 
     def _stored_tile(self, tile_x: int, tile_y: int) -> bytes | None:
         return self._stored(tile_y * self._grid[0] + tile_x)
@@ -267,8 +268,9 @@ class _TiffTiles:
     def _broken(self, index: int, reason: object) -> SourceError:
         per_plane = self._grid[0] * self._grid[1]
         y, x = divmod(index % per_plane, self._grid[0])
-        what = f"tile {x}, {y}" if self._page.is_tiled else f"strip {y}"
-        return SourceError(f"{self._path}: {what} {reason}")
+        if self._page.is_tiled:
+            return broken_tile(self._path, x, y, reason)
+        return SourceError(f"{self._path}: strip {y} {reason}")
 
     def tile(self, column: int, row: int) -> npt.NDArray[Any]:
         """The pixels of a tile or strip, (height, width, channels), cut to the raster."""
@@ -276,12 +278,7 @@ class _TiffTiles:
         height = min(self.size[1], self._page.imagelength - row * self.size[1])
         first = row * self._grid[0] + column
         if self.native is not None:
-            try:
-                return self.native.pixels(column, row)[:height, :width]
-            except SourceError:
-                raise
-            except ValueError as error:
-                raise self._broken(first, error) from error
+            return self.native.pixels(column, row)[:height, :width]
         per_plane = self._grid[0] * self._grid[1]
         planes = [self._decoded(first + plane * per_plane) for plane in range(self._planes)]
         if all(plane is None for plane in planes):

@@ -32,7 +32,16 @@ except ImportError as error:
     raise ImportError("wsidicom is missing: pip install iac-query[wsidicom]") from error
 
 from ...codec import Codec
-from .sources import AssociatedImage, NativeTiles, Source, SourceError, micrometres, plain
+from ..dicom.model import quiet
+from .sources import (
+    AssociatedImage,
+    NativeTiles,
+    Source,
+    SourceError,
+    broken_tile,
+    micrometres,
+    plain,
+)
 from .tiled import TiledPixels
 
 #: Of values of Photometric Interpretation the encoded colours of JPEG.
@@ -62,6 +71,7 @@ _FACTS = (
 )
 
 
+@quiet()
 def open_slide(path: Path) -> Source:
     """The finest level of the one slide in a folder, or of one file.
 
@@ -83,9 +93,15 @@ def open_slide(path: Path) -> Source:
             raise
         except Exception as error:  # of any kind: wsidicom's have no common one
             raise SourceError(
-                f"{path}: is no slide that wsidicom reads ({type(error).__name__}: {error})"
+                f"{path}: is no slide that wsidicom reads ({_reason(error)})"
             ) from error
         return replace(source, close=opened.pop_all().close)
+
+
+def _reason(error: Exception) -> str:
+    """What wsidicom says; of other errors the kind alone, since pydicom's quote values."""
+    name = type(error).__name__
+    return f"{name}: {error}" if type(error).__module__.startswith("wsidicom") else name
 
 
 def _images(path: Path) -> Iterator[Path]:
@@ -97,6 +113,8 @@ def _images(path: Path) -> Iterator[Path]:
             meta = read_file_meta_info(file)
         except InvalidDicomError:
             continue  # is of another kind
+        except Exception as error:  # of any kind, by what is broken
+            raise SourceError(f"{file}: is no DICOM that can be read ({_reason(error)})") from error
         if meta.get("MediaStorageSOPClassUID") == VLWholeSlideMicroscopyImageStorage:
             yield file
 
@@ -147,7 +165,7 @@ def _source(path: Path, slide: WsiDicom, expected: list[Path]) -> Source:
 
 
 def _check_all_are_read(slide: WsiDicom, expected: list[Path]) -> None:
-    """Wsidicom leaves out what it cannot read: a coarser level would pass for the finest one."""
+    """What it cannot read wsidicom leaves out: a coarser level would pass for the finest one."""
     series = [*slide.pyramids, slide.labels, slide.overviews]
     series += [pyramid.thumbnails for pyramid in slide.pyramids]
     instances = [instance for group in series if group for instance in group.instances]
@@ -250,7 +268,9 @@ class _Frames:
             codec = Codec.JPEG2000
         else:
             return None
-        return NativeTiles.create(codec, decoding, self.syntax.keyword, self.size, self._stored)
+        return NativeTiles.create(
+            self._path, codec, decoding, self.syntax.keyword, self.size, self._stored
+        )
 
     def _stored(self, column: int, row: int) -> bytes | None:
         """The bytes of a frame; None where there is none."""
@@ -260,10 +280,8 @@ class _Frames:
                 return None
             return self._image.get_encoded_tile(place, *self._plane)
         except Exception as error:  # of any kind: wsidicom's have no common one
-            raise self._broken(column, row, f"cannot be read: {error}") from error
-
-    def _broken(self, column: int, row: int, reason: object) -> SourceError:
-        return SourceError(f"{self._path}: tile {column}, {row} {reason}")
+            reason = f"cannot be read ({_reason(error)})"
+            raise broken_tile(self._path, column, row, reason) from error
 
     def _tile(self, column: int, row: int) -> npt.NDArray[Any]:
         """The pixels of a frame, (height, width, channels), cut to the raster."""
@@ -273,17 +291,14 @@ class _Frames:
 
     def _whole_tile(self, column: int, row: int) -> npt.NDArray[Any]:
         if self.native is not None:
-            try:
-                return self.native.pixels(column, row)
-            except SourceError:
-                raise
-            except ValueError as error:
-                raise self._broken(column, row, error) from error
+            return self.native.pixels(column, row)
         try:
             tile = self._image.get_decoded_tile(Point(column, row), *self._plane, cache=False)
         except Exception as error:
-            raise self._broken(column, row, f"cannot be decoded: {error}") from error
+            reason = f"cannot be decoded ({_reason(error)})"
+            raise broken_tile(self._path, column, row, reason) from error
         shape = (self.size[1], self.size[0], self.channels)
         if tile.size != np.prod(shape) or tile.dtype != self.dtype:
-            raise self._broken(column, row, f"is {tile.shape} of {tile.dtype}, expected {shape}")
+            reason = f"is {tile.shape} of {tile.dtype}, expected {shape}"
+            raise broken_tile(self._path, column, row, reason)
         return tile.reshape(shape)
