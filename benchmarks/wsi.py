@@ -138,7 +138,7 @@ def main() -> None:
         packs = {"jpeg": folder / "slide.iac"}
         wsi.build_wsi_image_package(source, packs["jpeg"], slide_id="s", effort=1, workers=None)
         lines = []
-        for factor, count in ((1, REGIONS), (4, REGIONS // 5)):
+        for factor, count in ((1, REGIONS), (4, REGIONS // 10)):
             for workers in (1, 2):
                 times = reads(packs, source, factor, workers, count)
                 others = ["peer", "TiffSlide"]

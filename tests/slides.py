@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tifffile
-from iac_query.adapters.wsi import build_wsi_image_package
+from iac_query.adapters.wsi import WsiImageReader, build_wsi_image_package
 from PIL import ImageCms
 
 from iac_query import Codec
@@ -123,3 +124,33 @@ def plain_average(
     sums = np.einsum("iy,jx,yxc->ijc", down, across, values, optimize=True)
     mean = sums / (scale[0] * scale[1]) + background
     return np.rint(mean).clip(0, np.iinfo(pixels.dtype).max).astype(pixels.dtype)
+
+
+def assert_same_regions(path: Path, expected: np.ndarray, most: int = 0) -> None:
+    """The pack's pixels are those expected (height, width[, channels]), within ``most``: as a
+    whole, and in 200 random rectangles."""
+    expected = expected.reshape(*expected.shape[:2], -1)
+    height, width, channels = expected.shape
+    assert_same_rectangles(
+        path, (width, height), lambda x, y, w, h: expected[y : y + h, x : x + w], most
+    )
+    with WsiImageReader(path) as reader:
+        assert (reader.channels, reader.dtype) == (channels, expected.dtype)
+        found = reader.read_native_region(0, 0, width, height).astype(int)
+        assert np.abs(found - expected).max() <= most
+
+
+def assert_same_rectangles(
+    path: Path, size: tuple[int, int], expected: Callable[..., np.ndarray], most: int = 0
+) -> None:
+    """The pack's pixels in 200 random rectangles are those that ``expected(x, y, width, height)``
+    gives, within ``most``."""
+    random = np.random.default_rng(3)
+    with WsiImageReader(path, cache_bytes=64 << 20) as reader:
+        assert reader.dimensions == size
+        for _ in range(200):
+            x, y = (int(random.integers(side)) for side in size)
+            w, h = (int(random.integers(1, 61)) for _ in size)
+            w, h = min(w, size[0] - x), min(h, size[1] - y)
+            found = reader.read_native_region(x, y, w, h).astype(int)
+            assert np.abs(found - expected(x, y, w, h)).max() <= most

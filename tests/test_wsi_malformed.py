@@ -45,10 +45,11 @@ def test_files_that_end_early(tmp_path, compression):
         refused(source, "is no TIFF slide|ends after|has no images")
 
 
+@pytest.mark.parametrize("pixels", [PIXELS, PIXELS[:, :, 0]], ids=["colour", "gray"])
 @pytest.mark.parametrize("compression", ["jpeg", "jpeg2000"])
 @pytest.mark.parametrize("options", [{"lossless": True}, {"lossless": False}])
-def test_tiles_that_end_early(tmp_path, compression, options):
-    source = write_tiff(tmp_path / "s.tif", PIXELS, tile=(64, 64), compression=compression)
+def test_tiles_that_end_early(tmp_path, pixels, compression, options):
+    source = write_tiff(tmp_path / "s.tif", pixels, tile=(64, 64), compression=compression)
     with tifffile.TiffFile(source) as file:
         page = file.pages[0]
         at, size = page.dataoffsets[5], page.databytecounts[5]

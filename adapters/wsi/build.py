@@ -7,6 +7,7 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import chain
 from typing import IO, Any
 
@@ -71,10 +72,13 @@ def build_wsi_image_package(
     overwrite: bool = False,
     show_progress: bool = False,
     levels: Sequence[int] = (),
+    backend: str | None = None,
 ) -> None:
     """Writes the pack of a slide: its whole native raster, and what its file has beside it.
 
-    * ``source_path``: TIFF (``.svs .ndpi .scn .bif .tif .tiff``), or any image that Pillow opens.
+    * ``source_path``: TIFF (``.svs .ndpi .scn .bif .tif .tiff``), a folder of a slide's DICOM files
+      or one of them (``.dcm``), what OpenSlide opens (``.mrxs .vms .vmu .svslide .czi``), or any
+      image that Pillow opens.
     * ``native_mpp``: micrometres a pixel, one number or one for x and y each, over what the source
       says; needed where it says nothing.
     * ``lossless``, ``distance``: of JPEG XL. With neither, the pack matches the source: tiles of
@@ -86,6 +90,8 @@ def build_wsi_image_package(
     * ``workers``: threads that decode and encode, None for as many as there are processors.
     * ``levels``: coarser rasters to store as well, each by how many native pixels, across and down,
       one of its pixels is the mean of: numbers that the tiles' height divides by, rising.
+    * ``backend``: what opens the source, ``"tifffile"``, ``"wsidicom"``, ``"openslide"`` or
+      ``"pillow"``, whatever it is called.
 
     Tiles of one colour, the most frequent such colour, are left out: it is the background.
 
@@ -107,11 +113,6 @@ def build_wsi_image_package(
         raise ValueError("slide_id is empty")
     path = os.path.abspath(os.fsdecode(output_path))
     refuse_existing(path, overwrite)
-    source = open_source(source_path)
-    mpp, provenance = _mpp(source, native_mpp)
-    profile = choose(source, size, lossless, distance, effort, workers)
-    factors = _levels(levels, profile)
-    extras = _Extras(source, profile, provenance)
     slides = pa.table(
         {
             "slide_idx": pa.array([0], pa.uint8()),
@@ -120,24 +121,29 @@ def build_wsi_image_package(
             "specimen_id": pa.array([specimen_id], pa.string()),
         }
     )
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    # The tables stand before the tiles in a pack, and are known behind them.
-    with tempfile.TemporaryFile(dir=os.path.dirname(path)) as file:
-        raster = _raster(source, profile, factors, workers, show_progress, file)
-        header = {
-            **_header(source, profile, raster, factors),
-            "native_mpp_x": mpp[0],
-            "native_mpp_y": mpp[1],
-            "mpp_provenance": provenance,
-        }
-        build_pack_streaming(
-            path,
-            header,
-            slides,
-            _index(profile, raster, factors, extras),
-            chain(raster.payloads, extras.payloads),
-            overwrite=overwrite,
-        )
+    with closing(open_source(source_path, backend)) as source:
+        mpp, provenance = _mpp(source, native_mpp)
+        profile = choose(source, size, lossless, distance, effort, workers)
+        factors = _levels(levels, profile)
+        extras = _Extras(source, profile, provenance)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        # The tables stand before the tiles in a pack, and are known behind them.
+        with tempfile.TemporaryFile(dir=os.path.dirname(path)) as file:
+            raster = _raster(source, profile, factors, workers, show_progress, file)
+            header = {
+                **_header(source, profile, raster, factors),
+                "native_mpp_x": mpp[0],
+                "native_mpp_y": mpp[1],
+                "mpp_provenance": provenance,
+            }
+            build_pack_streaming(
+                path,
+                header,
+                slides,
+                _index(profile, raster, factors, extras),
+                chain(raster.payloads, extras.payloads),
+                overwrite=overwrite,
+            )
 
 
 def _levels(levels: Sequence[int], profile: Profile) -> tuple[int, ...]:

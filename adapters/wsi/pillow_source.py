@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._tile_images import pillow
-from .sources import AssociatedImage, Source, SourceError, plain
+from .sources import AssociatedImage, Source, SourceError, micrometres, plain
 
 _GRAY_16 = ("I;16", "I;16B", "I;16L", "I;16N")
 _TURNED = (5, 6, 7, 8)  # orientations of EXIF that swap width and height
@@ -26,7 +26,7 @@ class _Whole:
         return self._pixels[y : y + height, x : x + width]
 
 
-def open_pillow(path: Path) -> Source:
+def open_slide(path: Path) -> Source:
     """The largest frame of an image file, turned as EXIF says, alpha laid on white.
 
     Gray of 16 bits stays what it is, all else becomes RGB of 8. The image is held in memory.
@@ -104,10 +104,10 @@ def _seek_largest(image: Any) -> None:
 
 def _mpp(dpi: Any) -> tuple[float, float] | None:
     try:
-        x, y = (float(value) for value in dpi)
-    except (TypeError, ValueError):
+        x, y = (25400 / float(value) for value in dpi)
+    except (TypeError, ValueError, ZeroDivisionError):
         return None
-    return (25400 / x, 25400 / y) if x > 0 and y > 0 else None
+    return micrometres(x, y)
 
 
 def rgb_on_white(image: Any) -> tuple[npt.NDArray[np.uint8], str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._options import PathLike
-from ...codec import ImageCodec
+from ...codec import Codec, ImageCodec
 
-#: Names of files that are read as TIFF.
+#: What opens slides: a module each, ``<backend>_source``.
+BACKENDS = ("tifffile", "openslide", "wsidicom", "pillow")
+#: Names of files that are read as TIFF, and of those that only OpenSlide reads.
 TIFF_SUFFIXES = (".svs", ".ndpi", ".scn", ".bif", ".tif", ".tiff")
+OPENSLIDE_SUFFIXES = (".mrxs", ".vms", ".vmu", ".svslide", ".czi")
 
 
 class SourceError(ValueError):
@@ -37,8 +41,9 @@ class AssociatedImage:
 
 @dataclass(frozen=True)
 class NativeTiles:
-    """Tiles that can be stored as they are."""
+    """Tiles of RGB that can be stored as they are."""
 
+    path: Path
     codec: str  # "jpeg" or "jpeg2000"
     params: dict[str, Any]  # raster_codec_params but for the associated images' effort
     decoder: ImageCodec
@@ -48,6 +53,50 @@ class NativeTiles:
     read: Callable[[int, int], bytes | None]
     #: Whether readers of schema version 1 see the right colours.
     plain: bool
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        codec: str,
+        decoding: dict[str, Any],
+        source_compression: str,
+        tile_size: tuple[int, int],
+        read: Callable[[int, int], bytes | None],
+    ) -> NativeTiles:
+        """Tiles of a file that ``decoding`` tells how to decode."""
+        decoder = Codec.create(codec, **decoding)
+        assert isinstance(decoder, ImageCodec)
+        is_jpeg = codec == Codec.JPEG
+        params = {
+            "codestream": "tiff_jpeg" if is_jpeg else "j2k",
+            "source_compression": source_compression,
+            **decoding,
+        }
+        return cls(path, codec, params, decoder, *tile_size, read, is_jpeg or not decoding)
+
+    def pixels(self, tile_x: int, tile_y: int) -> npt.NDArray[np.uint8]:
+        """A tile (tile_height, tile_width, 3), white where it is missing.
+
+        Raises SourceError for one that is broken or of another shape.
+        """
+        shape = (self.tile_height, self.tile_width, 3)
+        payload = self.read(tile_x, tile_y)
+        if payload is None:
+            return np.full(shape, 255, np.uint8)
+        try:
+            tile = self.decoder.decode(payload)
+        except ValueError as error:
+            raise broken_tile(self.path, tile_x, tile_y, f"cannot be decoded: {error}") from error
+        if tile.shape != shape or tile.dtype != np.uint8:
+            reason = f"is {tile.shape} of {tile.dtype}, expected {shape}"
+            raise broken_tile(self.path, tile_x, tile_y, reason)
+        return tile
+
+
+def broken_tile(path: Path, tile_x: int, tile_y: int, reason: object) -> SourceError:
+    """The error of a tile."""
+    return SourceError(f"{path}: tile {tile_x}, {tile_y} {reason}")
 
 
 class Pixels(Protocol):
@@ -79,6 +128,8 @@ class Source:
     native: NativeTiles | None = None
     associated: tuple[AssociatedImage, ...] = field(default=())
     keeps_associated: bool = False
+    #: Lets go of the files that it is read from.
+    close: Callable[[], object] = field(default=lambda: None)
 
     @property
     def bits_per_pixel(self) -> float:
@@ -90,19 +141,41 @@ class Source:
         return self.pixels.read(0, y, self.width, min(height, self.height - y), workers)
 
 
-def open_source(path: PathLike) -> Source:
-    """The slide in a file.
+def open_source(path: PathLike, backend: str | None = None) -> Source:
+    """The slide in a file or folder, opened by one of ``BACKENDS``, or the one that fits its name.
 
-    Raises SourceError (a ValueError) for what is no slide or of a kind that cannot be stored, and
-    the OSError of a file that cannot be opened.
+    Raises SourceError (a ValueError) for what is no slide or of a kind that cannot be stored, the
+    OSError of a file that cannot be opened, and ImportError where a library is not installed.
     """
-    from .pillow_source import open_pillow
-    from .tiff_source import open_tiff
-
     path = Path(os.path.abspath(os.fsdecode(path)))
-    with open(path, "rb"):
-        pass
-    return open_tiff(path) if path.suffix.lower() in TIFF_SUFFIXES else open_pillow(path)
+    if path.is_dir():
+        os.listdir(path)
+    else:
+        with open(path, "rb"):
+            pass
+    name = backend or _backend(path)
+    if name not in BACKENDS:
+        raise ValueError(f"backend is {backend!r}, expected one of {', '.join(BACKENDS)}")
+    module = importlib.import_module(f".{name}_source", __package__)
+    return module.open_slide(path)
+
+
+def _backend(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if path.is_dir() or suffix == ".dcm":
+        return "wsidicom"
+    if suffix in TIFF_SUFFIXES:
+        return "tifffile"
+    return "openslide" if suffix in OPENSLIDE_SUFFIXES else "pillow"
+
+
+def micrometres(x: Any, y: Any) -> tuple[float, float] | None:
+    """Lengths of a pixel along x and y; None where these are none."""
+    try:
+        pair = float(x), float(y)
+    except (TypeError, ValueError):
+        return None
+    return pair if all(0 < length < math.inf for length in pair) else None
 
 
 def plain(value: Any) -> Any:
@@ -120,8 +193,10 @@ def plain(value: Any) -> Any:
     return number if math.isfinite(number) else None
 
 
-def on_white(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """RGBA (height, width, 4) laid on white: RGB."""
+def on_colour(
+    pixels: npt.NDArray[np.uint8], colour: Sequence[int] = (255, 255, 255)
+) -> npt.NDArray[np.uint8]:
+    """RGBA (height, width, 4) laid on a colour: RGB."""
     alpha = pixels[:, :, 3:].astype(np.uint32)
-    mixed = pixels[:, :, :3] * alpha + 255 * (255 - alpha)
+    mixed = pixels[:, :, :3] * alpha + np.array(colour, np.uint32) * (255 - alpha)
     return ((mixed + 127) // 255).astype(np.uint8)

@@ -18,7 +18,8 @@ struct AreaAxis {
   size_t cells;
 };
 
-// Some pixels of the source: where they are, and the distance of its rows in bytes.
+// Some pixels of the source, fewer than 2^16 rows: where they are, and the distance of its rows in
+// bytes.
 struct AreaTile {
   int64_t y, x;
   uint32_t height, width;

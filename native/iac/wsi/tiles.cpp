@@ -31,7 +31,7 @@ class CutTiles final : public Codec {
     if (image.channels == 0) return hint;
     if (image.width != grid_.tile_width || image.height != grid_.tile_height) {
       throw bad("the tile is " + describe(image) + ", the header says " +
-                std::to_string(grid_.tile_width) + " x " + std::to_string(grid_.tile_height));
+                std::to_string(grid_.tile_height) + "x" + std::to_string(grid_.tile_width));
     }
     image.width = width_;
     image.height = height_;

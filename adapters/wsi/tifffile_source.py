@@ -5,16 +5,29 @@ from __future__ import annotations
 import base64
 import os
 import re
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...codec import Codec, ImageCodec
-from .._parallel import in_order
+from ...codec import Codec
+from .._tile_images import pillow
 from .pillow_source import associated_image
-from .sources import AssociatedImage, NativeTiles, Source, SourceError, on_white, plain
+from .scanners import composed, ventana_mpp
+from .sources import (
+    AssociatedImage,
+    NativeTiles,
+    Source,
+    SourceError,
+    broken_tile,
+    micrometres,
+    on_colour,
+    plain,
+)
+from .tiled import TiledPixels
 
 _MAX_TABLES = 16 << 10
 #: Values of the tag Compression.
@@ -28,7 +41,7 @@ _APERIO_CODEC = re.compile(r"(\w+/\w+) Q=(\d+)")
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _YCBCR = 0, 1, 2, 6
 
 
-def open_tiff(path: Path) -> Source:
+def open_slide(path: Path) -> Source:
     """The largest raster of a TIFF file; metadata and associated images by TiffSlide."""
     try:
         import tifffile
@@ -37,6 +50,11 @@ def open_tiff(path: Path) -> Source:
     try:
         with tifffile.TiffFile(path) as file:
             page = _largest(file, path)
+            if reason := composed(file, page):
+                raise SourceError(
+                    f'{path}: its raster {reason}, pass backend="openslide", which lays them '
+                    "together"
+                )
             return _source(path, file, page)
     except (SourceError, OSError):
         raise
@@ -61,28 +79,30 @@ def _largest(file: Any, path: Path) -> Any:
 
 
 def _source(path: Path, file: Any, page: Any) -> Source:
-    pixels = TiffPixels(path, page)
+    tiles = _TiffTiles(path, page)
     facts, images, backend = _slide_facts(path)
+    if file.is_scn:
+        images = tuple(_leica_macros(file, page))
     icc = page.tags.get(34675)
-    compression = getattr(page.compression, "name", str(page.compression))
+    compression = _name(page.compression)
     described = _APERIO_CODEC.search(page.description)
-    codec = described[1] if described else compression
+    size, dtype = (page.imagewidth, page.imagelength), page.dtype.newbyteorder("=")
     return Source(
         path=path,
-        width=page.imagewidth,
-        height=page.imagelength,
-        channels=pixels.channels,
-        dtype=page.dtype.newbyteorder("="),
-        pixels=pixels,
+        width=size[0],
+        height=size[1],
+        channels=tiles.channels,
+        dtype=dtype,
+        pixels=TiledPixels(size, tiles.size, tiles.channels, dtype, tiles.tile),
         backend=backend,
         format=path.suffix[1:].lower(),
-        mode="RGB" if pixels.channels == 3 else "L" if page.dtype.itemsize == 1 else "I;16",
-        mpp=_mpp(facts, page),
+        mode="RGB" if tiles.channels == 3 else "L" if dtype.itemsize == 1 else "I;16",
+        mpp=_mpp(facts, page, ventana_mpp(file)),
         icc_profile=bytes(icc.value) if icc is not None else None,
         orientation=1,
         info=facts,
         storage={
-            "codec": codec,
+            "codec": described[1] if described else compression,
             "lossy": _is_lossy(page),
             "native_compressed_bytes": int(sum(page.databytecounts)),
             "native_tile_height": page.tilelength if page.is_tiled else None,
@@ -91,10 +111,14 @@ def _source(path: Path, file: Any, page: Any) -> Source:
             "source_bytes": path.stat().st_size,
             "tiff_compression": compression,
         },
-        native=pixels.native,
+        native=tiles.native,
         associated=images,
         keeps_associated=backend == "TiffSlide",
     )
+
+
+def _name(compression: Any) -> str:
+    return getattr(compression, "name", str(compression))
 
 
 def _is_lossy(page: Any) -> bool | None:
@@ -112,7 +136,9 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
     try:
         # A file of ours: TiffSlide leaves it open where it fails.
         with open(path, "rb") as file, tiffslide.TiffSlide(file) as slide:
-            facts = {str(key): plain(value) for key, value in slide.properties.items()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
+                facts = {str(key): plain(value) for key, value in slide.properties.items()}
             images = tuple(
                 associated_image(name, image)
                 for name, image in sorted(slide.associated_images.items())
@@ -122,8 +148,16 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
         return {}, (), "tifffile"
 
 
-def _mpp(facts: dict[str, Any], page: Any) -> tuple[float, float] | None:
-    x, y = facts.get("tiffslide.mpp-x"), facts.get("tiffslide.mpp-y")
+def _leica_macros(file: Any, page: Any) -> Iterator[AssociatedImage]:
+    """Photographs of the whole slide, which TiffSlide has no name for."""
+    others = [series for series in file.series if series.keyframe.index != page.index]
+    for number, series in enumerate(others, start=1):
+        name = "macro" if number == 1 else f"macro-{number}"
+        yield associated_image(name, pillow().fromarray(series.asarray()))
+
+
+def _mpp(facts: dict[str, Any], page: Any, told: Any) -> tuple[float, float] | None:
+    x, y = facts.get("tiffslide.mpp-x") or told, facts.get("tiffslide.mpp-y") or told
     if x is None or y is None:
         unit = getattr(page.tags.get("ResolutionUnit"), "value", 2)
         length = {2: 25400.0, 3: 10000.0}.get(int(unit))
@@ -134,15 +168,11 @@ def _mpp(facts: dict[str, Any], page: Any) -> tuple[float, float] | None:
         if min(ratios) <= 0:
             return None
         x, y = (length / ratio for ratio in ratios)
-    try:
-        mpp = float(x), float(y)
-    except (TypeError, ValueError):
-        return None
-    return mpp if min(mpp) > 0 and max(mpp) < float("inf") else None
+    return micrometres(x, y)
 
 
-class TiffPixels:
-    """The raster of a page, read by positions in the file: any number of threads at once."""
+class _TiffTiles:
+    """Tiles or strips of a page, read by positions in the file: any number of threads at once."""
 
     def __init__(self, path: Path, page: Any) -> None:
         self._path = path
@@ -151,10 +181,10 @@ class TiffPixels:
         self.channels = 1 if page.samplesperpixel == 1 else 3
         height, width = page.imagelength, page.imagewidth
         if page.is_tiled:
-            self._size = page.tilewidth, page.tilelength
+            self.size = page.tilewidth, page.tilelength
         else:
-            self._size = width, min(page.rowsperstrip or height, height)
-        self._grid = -(-width // self._size[0]), -(-height // self._size[1])
+            self.size = width, min(page.rowsperstrip or height, height)
+        self._grid = -(-width // self.size[0]), -(-height // self.size[1])
         planes = page.samplesperpixel if page.planarconfig == 2 else 1
         if len(page.dataoffsets) < self._grid[0] * self._grid[1] * planes:
             raise SourceError(
@@ -165,9 +195,12 @@ class TiffPixels:
         # The file is closed when they are needed.
         self._offsets, self._lengths = page.dataoffsets, page.databytecounts
         self._decode, self._tables = page.decode, page.jpegtables
-        self.native = self._native()
-        # Tiles that the next band begins with as well.
-        self._carried: dict[tuple[int, int], npt.NDArray[Any]] = {}
+        encoding = self._encoding()
+        try:
+            self._codec = Codec.create(encoding[0], **encoding[1]) if encoding else None
+        except ValueError as error:
+            raise SourceError(f"{path}: {error}") from error
+        self.native = self._native(*encoding) if encoding else None
 
     def _check(self) -> None:
         page, path = self._page, self._path
@@ -185,39 +218,34 @@ class TiffPixels:
         if page.samplesperpixel == 4 and not eight:
             raise SourceError(f"{path}: has alpha of more than 8 bits")
 
-    def _native(self) -> NativeTiles | None:
-        """The tiles as our codecs read them, where they do."""
+    def _encoding(self) -> tuple[str, dict[str, Any]] | None:
+        """What our codecs need for the tiles that they decode: tifffile passes damaged ones."""
+        page = self._page
+        is_colour = page.samplesperpixel == 3 and self._planes == 1
+        decoding: dict[str, Any] = {}
+        if page.compression == _JPEG and page.dtype == np.uint8 and page.samplesperpixel in (1, 3):
+            if is_colour:
+                space = "YCbCr" if page.photometric == _YCBCR else "RGB"
+                decoding["encoded_color_space"] = space
+            tables = self._tables
+            decoding["tables_base64"] = tables and base64.b64encode(tables).decode()
+            return Codec.JPEG, decoding
+        if page.compression in _JPEG2000:
+            if is_colour and (page.compression == _APERIO_YCBCR or page.photometric == _YCBCR):
+                decoding["encoded_color_space"] = "YCbCr"
+            return Codec.JPEG2000, decoding
+        return None
+
+    def _native(self, codec: str, decoding: dict[str, Any]) -> NativeTiles | None:
+        """The tiles to store as they are, where they can be."""
         page = self._page
         whole = page.is_tiled and self._planes == 1 and page.jpegheader is None
         if not whole or page.dtype != np.uint8 or page.samplesperpixel != 3:
             return None
-        name = getattr(page.compression, "name", str(page.compression))
-        params: dict[str, Any]
-        if page.compression == _JPEG:
-            space = "YCbCr" if page.photometric == _YCBCR else "RGB"
-            tables = self._tables
-            if tables is not None and len(tables) > _MAX_TABLES:
-                return None
-            decoding = {
-                "encoded_color_space": space,
-                "tables_base64": None if tables is None else base64.b64encode(tables).decode(),
-            }
-            params = {"codestream": "tiff_jpeg", "source_compression": name, **decoding}
-            codec = Codec.JPEG
-        elif page.compression in _JPEG2000:
-            is_ycbcr = page.compression == _APERIO_YCBCR or page.photometric == _YCBCR
-            decoding = {"encoded_color_space": "YCbCr"} if is_ycbcr else {}
-            params = {"codestream": "j2k", "source_compression": name, **decoding}
-            codec = Codec.JPEG2000
-        else:
+        if self._tables is not None and len(self._tables) > _MAX_TABLES:
             return None
-        try:
-            decoder = Codec.create(codec, **decoding)
-        except ValueError as error:
-            raise SourceError(f"{self._path}: {error}") from error
-        assert isinstance(decoder, ImageCodec)
-        plain_colours = codec == Codec.JPEG or not decoding
-        return NativeTiles(codec, params, decoder, *self._size, self._stored_tile, plain_colours)
+        name = _name(page.compression)
+        return NativeTiles.create(self._path, codec, decoding, name, self.size, self._stored_tile)
 
     def _stored_tile(self, tile_x: int, tile_y: int) -> bytes | None:
         return self._stored(tile_y * self._grid[0] + tile_x)
@@ -229,7 +257,8 @@ class TiffPixels:
             return None
         descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
-            data = os.pread(descriptor, length, offset)
+            there = max(os.fstat(descriptor).st_size - offset, 0)
+            data = os.pread(descriptor, max(min(length, there), 0), offset) if offset >= 0 else b""
         finally:
             os.close(descriptor)
         if len(data) != length:
@@ -239,73 +268,41 @@ class TiffPixels:
     def _broken(self, index: int, reason: object) -> SourceError:
         per_plane = self._grid[0] * self._grid[1]
         y, x = divmod(index % per_plane, self._grid[0])
-        what = f"tile {x}, {y}" if self._page.is_tiled else f"strip {y}"
-        return SourceError(f"{self._path}: {what} {reason}")
+        if self._page.is_tiled:
+            return broken_tile(self._path, x, y, reason)
+        return SourceError(f"{self._path}: strip {y} {reason}")
 
-    def read(self, x: int, y: int, width: int, height: int, workers: int | None) -> Any:
-        """Pixels (height, width, channels) of a rectangle inside the raster."""
-        across, down = self._size
-        out = np.empty((height, width, self.channels), self._page.dtype.newbyteorder("="))
-        places = [
-            (column, row)
-            for row in range(y // down, -(-(y + height) // down))
-            for column in range(x // across, -(-(x + width) // across))
-        ]
-        carried, self._carried = self._carried, {}
-        tiles = in_order(lambda place: self._tile(place, carried), places, workers)
-        for (column, row), tile in zip(places, tiles, strict=True):
-            if (row + 1) * down > y + height and width == self._page.imagewidth:
-                self._carried[column, row] = tile
-            left, top = column * across, row * down
-            right = min(left + tile.shape[1], x + width)
-            bottom = min(top + tile.shape[0], y + height)
-            at_x, at_y = max(left, x), max(top, y)
-            out[at_y - y : bottom - y, at_x - x : right - x] = tile[
-                at_y - top : bottom - top, at_x - left : right - left
-            ]
-        return out
-
-    def _tile(self, place: tuple[int, int], carried: Any) -> npt.NDArray[Any]:
+    def tile(self, column: int, row: int) -> npt.NDArray[Any]:
         """The pixels of a tile or strip, (height, width, channels), cut to the raster."""
-        if place in carried:
-            return carried[place]
-        column, row = place
-        width = min(self._size[0], self._page.imagewidth - column * self._size[0])
-        height = min(self._size[1], self._page.imagelength - row * self._size[1])
+        width = min(self.size[0], self._page.imagewidth - column * self.size[0])
+        height = min(self.size[1], self._page.imagelength - row * self.size[1])
         first = row * self._grid[0] + column
         if self.native is not None:
-            return self._native_tile(first)[:height, :width]
+            return self.native.pixels(column, row)[:height, :width]
         per_plane = self._grid[0] * self._grid[1]
         planes = [self._decoded(first + plane * per_plane) for plane in range(self._planes)]
-        if planes[0] is None:
+        if all(plane is None for plane in planes):
             shape = (height, width, self.channels)
             return np.full(shape, np.iinfo(self._page.dtype).max, self._page.dtype)
+        if any(plane is None for plane in planes):
+            raise self._broken(first, "lacks some of its planes")
         tile = np.concatenate([plane[:height, :width] for plane in planes], axis=2)
+        shape = (height, width, self._page.samplesperpixel)
+        if tile.shape != shape or tile.dtype != self._page.dtype:
+            raise self._broken(first, f"is {tile.shape} of {tile.dtype}, expected {shape}")
         if self._page.photometric == _WHITE_IS_ZERO:
             tile = np.iinfo(tile.dtype).max - tile
-        return on_white(tile) if tile.shape[2] == 4 else tile
-
-    def _native_tile(self, index: int) -> npt.NDArray[Any]:
-        payload = self._stored(index)
-        shape = (self._size[1], self._size[0], 3)
-        if payload is None:
-            return np.full(shape, 255, np.uint8)
-        try:
-            tile = self.native.decoder.decode(payload)
-        except ValueError as error:
-            raise self._broken(index, f"cannot be decoded: {error}") from error
-        if tile.shape != shape or tile.dtype != np.uint8:
-            raise self._broken(index, f"is {tile.shape} of {tile.dtype}, expected {shape}")
-        return tile
+        return on_colour(tile) if tile.shape[2] == 4 else tile
 
     def _decoded(self, index: int) -> npt.NDArray[Any] | None:
         data = self._stored(index)
         if data is None:
             return None
         try:
-            tile, _, _ = self._decode(
-                data, index, jpegtables=self._tables, jpegheader=self._page.jpegheader
-            )
+            if self._codec is not None:
+                tile = self._codec.decode(self._as_stream(data))
+                return tile.reshape(*tile.shape[:2], -1)
+            tile, _, _ = self._decode(data, index, jpegtables=self._tables)
         except Exception as error:
             raise self._broken(
                 index, f"cannot be decoded ({type(error).__name__}: {error})"
@@ -313,3 +310,10 @@ class TiffPixels:
         if tile is None or tile.ndim != 4 or tile.shape[0] != 1:
             raise self._broken(index, "cannot be decoded")
         return tile[0]
+
+    def _as_stream(self, data: bytes) -> bytes:
+        """An interval of an NDPI file's one JPEG as a JPEG of its own, which ends with no restart
+        marker; other tiles are such already.
+        """
+        header = self._page.jpegheader
+        return data if header is None else header + data[: data.rfind(b"\xff")] + b"\xff\xd9"
