@@ -1,0 +1,183 @@
+"""That the headers of DICOM instances are whole, of one patient, and what the tables say."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..batch import ContiguousRecordBatch
+from ..codec import Codec
+from ..errors import CodecError
+from ..validation.checked_pack import UNREADABLE, CheckedPack, Rows, as_indices
+from ..validation.report import Finding
+from ._patient_ids import normalised
+from ._table_rules import in_rows
+
+Json = dict[str, Any]
+
+_SOP_INSTANCE_UID, _PATIENT_ID = "00080018", "00100020"
+#: Elements that columns repeat, of every instance and of those with pixels.
+_ELEMENTS = {
+    "sop_instance_uid": _SOP_INSTANCE_UID,
+    "instance_number": "00200013",
+    "source_transfer_syntax": "00020010",
+}
+_PIXEL_ELEMENTS = {
+    "rows": "00280010",
+    "columns": "00280011",
+    "samples_per_pixel": "00280002",
+    "pixel_representation": "00280103",
+    "bits_allocated": "00280100",
+    "bits_stored": "00280101",
+    "high_bit": "00280102",
+    "photometric_interpretation": "00280004",
+    "planar_configuration": "00280006",
+    "number_of_frames": "00280008",
+}
+_SERIES_ELEMENTS = {"study_uid": "0020000D", "series_uid": "0020000E"}
+
+#: Instances whose headers are in memory at a time.
+_PIECE = 256
+#: Of one original header.
+_MOST_BYTES = 1 << 30
+
+
+def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Finding]:
+    """Templates and deltas of the instances that begin in these rows, and original headers."""
+    series = {one["series_idx"]: one for one in _series_of(pack)}
+    patients = _Patients(pack, several=version == 2)
+    names = [*_ELEMENTS, *_PIXEL_ELEMENTS, "series_idx", "has_pixel_data"]
+    names = [name for name in names if pack.has("index", name)]
+    index = pack.read_columns("index", names)
+    for start in range(0, len(firsts), _PIECE):
+        rows = firsts[start : start + _PIECE]
+        try:
+            batch = pack.native.dicom_tags(rows, None, True, "null")
+        except UNREADABLE as error:  # of the tables: no other header would be found either
+            yield pack.failure(error)
+            return
+        failed = {at for at, _ in batch.failures}
+        for at, error in batch.failures:
+            yield pack.failure(error, rows[at])
+        texts = ContiguousRecordBatch.from_native(batch, "null", None)
+        said = index.take(as_indices(rows)).to_pylist()
+        for at, row in enumerate(rows.tolist()):
+            if at in failed:
+                continue
+            try:
+                elements = json.loads(bytes(texts[at]))
+            except (RecursionError, ValueError):
+                yield pack.finding("payload", "its header is no JSON that can be read", row)
+                continue
+            of_series = series.get(said[at]["series_idx"], {})
+            yield from _compared(pack, row, elements, said[at], of_series)
+            yield from patients.check(row, said[at]["series_idx"], elements)
+        yield from _check_original(pack, rows)
+    yield from patients.check_series(series)
+
+
+def _series_of(pack: CheckedPack) -> list[Json]:
+    names = ["series_idx", *_SERIES_ELEMENTS]
+    names += ["patient_id"] if pack.has("slide", "patient_id") else []
+    rows = pack.read_columns("slide", names).to_pylist()
+    return [{**entry, "row": row} for row, entry in enumerate(rows)]
+
+
+def _compared(
+    pack: CheckedPack, row: int, elements: Json, said: Json, of_series: Json
+) -> Iterator[Finding]:
+    """Columns that are other ones than the elements that they repeat."""
+    pixels = _PIXEL_ELEMENTS if said.get("has_pixel_data", True) else {}
+    for name, tag in {**_ELEMENTS, **pixels}.items():
+        if name in said and _differ(said[name], _value(elements, tag)):
+            yield pack.finding("payload", f"{name} is another one in its header", row)
+    for name, tag in _SERIES_ELEMENTS.items():
+        if of_series and _differ(of_series[name], _value(elements, tag)):
+            yield pack.finding("payload", f"{name} of its series is another one in its header", row)
+
+
+def _value(elements: Json, tag: str) -> Any:
+    """The one value of an element, None where there is none or several."""
+    element = elements.get(tag)
+    values = element.get("Value") if isinstance(element, dict) else None
+    return values[0] if isinstance(values, list) and len(values) == 1 else None
+
+
+def _differ(said: Any, value: Any) -> bool:
+    """Whether an element is not what a column says. Values that break their representation are
+    kept in headers as they were, and may be missing in columns.
+    """
+    if isinstance(said, str):
+        return isinstance(value, str) and value.strip() not in ("", said)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value != said and not (said == -1 and not -(1 << 31) <= value < 1 << 31)
+
+
+class _Patients:
+    """Whose instances are in a pack: of one patient, in version 2 each series of one."""
+
+    def __init__(self, pack: CheckedPack, several: bool) -> None:
+        self._pack = pack
+        self._several = several
+        #: By series, or for the pack (None): the first row with a patient, and which.
+        self._first: dict[int | None, tuple[int, str]] = {}
+        self._of_series: dict[int, str] = {}
+
+    def check(self, row: int, series: int, elements: Json) -> Iterator[Finding]:
+        """That an instance is of the patient of those before it. One without ID is of any."""
+        value = _value(elements, _PATIENT_ID)
+        if not isinstance(value, str) or not value.strip():
+            return
+        patient = normalised(value)
+        first, known = self._first.setdefault(series if self._several else None, (row, patient))
+        self._of_series.setdefault(series, patient)
+        if patient != known:
+            yield self._pack.finding("ids", f"is of another patient than row {first}", row)
+
+    def check_series(self, series: dict[int, Json]) -> Iterator[Finding]:
+        """That the slide table names the patients of its series, where it has such a column."""
+        for number, patient in self._of_series.items():
+            entry = series.get(number, {})
+            if "patient_id" in entry and normalised(entry["patient_id"] or "") != patient:
+                reason = "patient_id is another one in the headers of its instances"
+                yield from in_rows(self._pack, "slide", [entry["row"]], reason, "payload")
+
+
+def _check_original(pack: CheckedPack, rows: Rows) -> Iterator[Finding]:
+    """The bytes of the files' headers, where the pack has them."""
+    if not pack.has("index", "dicom_header"):
+        return
+    zstd = Codec.create(Codec.ZSTD)
+    names = ["dicom_header", "dicom_header_crc32"]
+    table = pack.read_columns("index", names).take(as_indices(rows))
+    for at, row in enumerate(rows.tolist()):
+        stored = table["dicom_header"][at].as_buffer()
+        if stored is None:
+            continue  # said of the column
+        if zlib.crc32(stored) != table["dicom_header_crc32"][at].as_py():
+            yield pack.finding("checksum", "its dicom_header differs from its crc32", row)
+            continue
+        try:
+            header = zstd.decode(stored, max_record_bytes=_MOST_BYTES)
+        except CodecError as error:
+            yield pack.finding("codec", f"dicom_header: {pack.reason(error)}", row)
+            continue
+        if not _is_parted(header):
+            yield pack.finding("payload", "its dicom_header is no file without its frames", row)
+
+
+def _is_parted(header: bytes) -> bool:
+    """Whether bytes are those of a file and where its frames belong: see dicom/exact.py."""
+    count = struct.unpack_from("<I", header)[0] if len(header) >= 4 else len(header)
+    kept = len(header) - 4 - 16 * count
+    if kept < 0:
+        return False
+    positions = np.frombuffer(header, "<u8", 2 * count, 4)[::2]
+    ends = np.append(positions, np.uint64(kept))
+    return bool((ends[:-1] <= ends[1:]).all())

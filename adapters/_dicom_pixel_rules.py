@@ -1,0 +1,63 @@
+"""That the records of DICOM instances are the pixels that the index says they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .._native import PIXEL_TYPES
+from ..images import ImageBatch
+from ..validation.checked_pack import Batch, CheckedPack, Rows, as_indices
+from ..validation.report import Finding
+
+_NAMES = ("has_pixel_data", "rows", "columns", "samples_per_pixel", "pixel_dtype")
+
+
+def check_pixels(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Finding]:
+    """Shapes and dtypes. Frames that only pydicom decodes are decoded here."""
+    names = [name for name in _NAMES if pack.column("index", name) is not None]
+    if not isinstance(batch, ImageBatch) or not {"rows", "columns", "pixel_dtype"} <= {*names}:
+        return  # said of the header and the tables
+    table = pack.read_columns("index", names).take(as_indices(rows)).to_pylist()
+    frames: list[int] = []
+    shapes, dtypes = batch.shapes, batch.dtypes
+    for at, said in enumerate(table):
+        dtype = said["pixel_dtype"]
+        if not said.get("has_pixel_data", True) or dtype not in PIXEL_TYPES:
+            continue
+        if shapes[at] is None:
+            frames.append(at)
+            continue
+        samples = said.get("samples_per_pixel", 1)
+        shape = (said["rows"], said["columns"], *(() if samples == 1 else (samples,)))
+        if (shapes[at], dtypes[at].name) != (shape, dtype):
+            found = f"{_text(shapes[at])} of {dtypes[at]}"
+            reason = f"the frame is {found}, expected {_text(shape)} of {dtype}"
+            yield pack.finding("payload", reason, rows[at])
+    yield from _check_frames(pack, rows[frames], [batch.records[at] for at in frames])
+
+
+def _text(shape: tuple[int | None, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _check_frames(
+    pack: CheckedPack, rows: Rows, frames: list[memoryview | None]
+) -> Iterator[Finding]:
+    """Frames as they stand in files of transfer syntaxes that the core has no codec for."""
+    if not frames:
+        return
+    try:
+        from .dicom.frames import decoded_frame
+        from .dicom.model import quiet
+        from .dicom.pixels import PixelRows
+    except ImportError as error:
+        reason = f"{len(rows)} frames were not decoded: {error}"
+        yield pack.finding("codec", reason, rows[0], "note")
+        return
+    pixels = PixelRows(pack)  # of a pack it asks for the reader and the number of rows
+    with quiet():
+        for row, frame in zip(rows.tolist(), frames, strict=True):
+            try:
+                decoded_frame(bytes(frame), pixels.pixel(row))
+            except Exception as error:  # pydicom has one of every kind for broken frames
+                yield pack.finding("codec", f"pydicom: {type(error).__name__}", row)
