@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..batch import ContiguousRecordBatch
 from ..codec import Codec
 from ..errors import CodecError
-from ..validation.checked_pack import UNREADABLE, CheckedPack, Rows, as_indices
+from ..validation.checked_pack import UNREADABLE, CheckedPack, Rows, as_indices, rows_where
 from ..validation.report import Finding
 from ._patient_ids import normalised
 from ._table_rules import in_rows
@@ -54,6 +56,8 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
     names = [*_ELEMENTS, *_PIXEL_ELEMENTS, "series_idx", "has_pixel_data"]
     names = [name for name in names if pack.has("index", name)]
     index = pack.read_columns("index", names)
+    known = pc.is_in(index["series_idx"].cast(pa.int64()), pa.array([*series], pa.int64()))
+    firsts = np.intersect1d(firsts, rows_where(known))  # of the others it has been said
     for start in range(0, len(firsts), _PIECE):
         rows = firsts[start : start + _PIECE]
         try:

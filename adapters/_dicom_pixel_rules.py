@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .._native import PIXEL_TYPES
-from ..images import ImageBatch
+from ..images import ImageBatch, image_text
 from ..validation.checked_pack import Batch, CheckedPack, Rows, as_indices
 from ..validation.report import Finding
 
@@ -30,14 +30,10 @@ def check_pixels(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Findin
         samples = said.get("samples_per_pixel", 1)
         shape = (said["rows"], said["columns"], *(() if samples == 1 else (samples,)))
         if (shapes[at], dtypes[at].name) != (shape, dtype):
-            found = f"{_text(shapes[at])} of {dtypes[at]}"
-            reason = f"the frame is {found}, expected {_text(shape)} of {dtype}"
+            found, expected = image_text(shapes[at], dtypes[at]), image_text(shape, dtype)
+            reason = f"the frame is {found}, expected {expected}"
             yield pack.finding("payload", reason, rows[at])
     yield from _check_frames(pack, rows[frames], [batch.records[at] for at in frames])
-
-
-def _text(shape: tuple[int | None, ...]) -> str:
-    return " x ".join(map(str, shape))
 
 
 def _check_frames(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._native import PIXEL_TYPES
+from .._tables import LAYOUT
 from ..cohorts import dicom_templates
 from ..cohorts.adapter_packs import ADAPTERS
 from ..cohorts.stored_codecs import CODEC_ID
@@ -133,9 +134,7 @@ def _check_ids(pack: CheckedPack, firsts: Rows) -> Iterator[Finding]:
         yield from _check_uids(pack, table, name, firsts)
 
 
-def _check_uids(
-    pack: CheckedPack, table: TableName, name: str, firsts: Rows
-) -> Iterator[Finding]:
+def _check_uids(pack: CheckedPack, table: TableName, name: str, firsts: Rows) -> Iterator[Finding]:
     column = pack.column(table, name)
     fits = pc.less_equal(pc.binary_length(column), _UID_LENGTH)
     odd = rows_where(pc.invert(pc.and_(fits, pc.match_substring_regex(column, _UID))))
@@ -147,30 +146,30 @@ def _check_frames(pack: CheckedPack, frames: npt.NDArray[np.int64]) -> Iterator[
     """That the frames of an instance follow each other, and are alike."""
     if not pack.has("index", "frame_index"):
         return
-    stray = frames != np.concatenate([[0], frames[:-1] + 1])
-    stray &= frames != 0
-    rows = np.flatnonzero(stray)
-    yield from in_rows(pack, "index", rows, "is not the frame behind the one before it")
     starts = np.flatnonzero(frames == 0)
-    sizes = np.diff(starts, append=len(frames))
-    if starts.size == 0:
-        return
+    # Before the first start rows are of no instance.
+    instance = np.cumsum(frames == 0) - 1
+    first_of = np.where(instance < 0, -1, starts[instance]) if starts.size else instance
+    there = frames == np.arange(len(frames)) - first_of
+    there &= instance >= 0
+    stray = np.flatnonzero(~there)
+    yield from in_rows(pack, "index", stray, "is not the frame that belongs behind the one before")
+    sizes = np.bincount(instance[there], minlength=len(starts))
     expected = _integers(pack, "number_of_frames")[starts]
     expected = np.where(_integers(pack, "has_pixel_data", 1)[starts], expected, 1)
     for at in np.flatnonzero(sizes != expected):
         reason = f"{sizes[at]} frames of its instance are there, of {expected[at]}"
         yield pack.finding("schema", reason, starts[at])
-    first_of = np.repeat(starts, sizes)
-    inner = np.arange(starts[0], len(frames))
-    own = {"dicom_delta", "dicom_delta_crc32", CODEC_ID, "offset", "length", "crc32"}
-    for name in [*_SCHEMA.index, *_FRAMES]:
-        if name in own or name == "frame_index" or not pack.has("index", name):
+    rows = np.flatnonzero(there)
+    own = {"dicom_delta", "dicom_delta_crc32", "frame_index", CODEC_ID, *LAYOUT}
+    for name in sorted({**_SCHEMA.index, **_FRAMES}.keys() - own):
+        if not pack.has("index", name):
             continue
         column = pack.column("index", name)
-        same = pc.equal(column.take(as_indices(inner)), column.take(as_indices(first_of)))
-        rows = inner[rows_where(pc.invert(same))]
+        values, expected = (column.take(as_indices(at)) for at in (rows, first_of[rows]))
+        other = rows[rows_where(pc.not_equal(values, expected))]
         reason = f"{name} is not that of the first frame of its instance"
-        yield from in_rows(pack, "index", rows, reason)
+        yield from in_rows(pack, "index", other, reason)
 
 
 def _check_series(pack: CheckedPack, frames: npt.NDArray[np.int64]) -> Iterator[Finding]:

@@ -177,4 +177,3 @@ class Intake:
 
 def _conflict_of(first: Instance, second: Instance, reason: str, advice: str) -> DicomConflictError:
     return DicomConflictError([DicomConflict(first.source, second.source, reason, advice)])
-

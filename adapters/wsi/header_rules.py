@@ -46,17 +46,17 @@ def check_header(pack: CheckedPack, slide: Slide) -> Iterator[Finding]:
             yield pack.finding("schema", f"header field {name} is not {expected}")
     if pack.native.kind != "variable":
         yield pack.finding("schema", "the index does not say where records are stored")
-    params = header.get("raster_codec_params")
-    effort = _effort(header["raster_codec"], params, slide.version == SCHEMA_VERSION)
+    codec, params = header["raster_codec"], header.get("raster_codec_params")
+    effort = _effort(codec, params, slide.version == SCHEMA_VERSION)
     if effort is None:
         reason = "header field raster_codec_params is not what raster_codec needs"
         yield pack.finding("schema", reason)
         return
-    if not _is_codec_map(header.get("record_codecs"), slide, header["raster_codec"], params, effort):
+    if not _is_codec_map(header.get("record_codecs"), slide, codec, params, effort):
         reason = "header field record_codecs is not that of the schema and its raster_codec"
         yield pack.finding("schema", reason)
     selection = header.get("raster_profile_selection")
-    if selection is not None and not _is_selection(selection, header["raster_codec"], params):
+    if selection is not None and not _is_selection(selection, codec, params):
         reason = "header field raster_profile_selection contradicts raster_codec_params"
         yield pack.finding("schema", reason)
 

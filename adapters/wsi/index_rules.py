@@ -102,7 +102,8 @@ def _check_tiles(pack: CheckedPack, slide: Slide, rows: Rows) -> Iterator[Findin
         lost = (levels < 0) | (levels >= len(slide.levels))
         yield from in_rows(pack, "index", rows[lost], "the tile is of no level")
     codecs = np.where(levels > 0, RASTER_IDS["jxl"], slide.raster_codec_id)
-    yield from in_rows(pack, "index", rows[of["codec_id"] != codecs], "the tile is of another codec")
+    other = rows[of["codec_id"] != codecs]
+    yield from in_rows(pack, "index", other, "the tile is of another codec")
     for number, level in enumerate(slide.levels):
         here = np.flatnonzero(levels == number)
         x, y, width, height = (of[name][here] for name in _TILE_COLUMNS)

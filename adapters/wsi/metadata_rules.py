@@ -55,9 +55,7 @@ def check_metadata(pack: CheckedPack, kinds: npt.NDArray[np.int64]) -> Iterator[
         yield pack.finding("counts", reason, row)
 
 
-def rows_by_name(
-    pack: CheckedPack, kinds: npt.NDArray[np.int64]
-) -> dict[tuple[int, str], int]:
+def rows_by_name(pack: CheckedPack, kinds: npt.NDArray[np.int64]) -> dict[tuple[int, str], int]:
     """The records beside the raster, the first of each kind and name."""
     names = pack.column("index", "name")
     found: dict[tuple[int, str], int] = {}

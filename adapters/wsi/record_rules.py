@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from ...errors import PackError
-from ...images import ImageBatch
+from ...images import ImageBatch, image_text
 from ...validation.checked_pack import Batch, CheckedPack, Rows, as_indices
 from ...validation.report import Finding
 from .schema import Kind, Slide, read_slide
@@ -27,25 +28,31 @@ def check_records(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Findi
     if any(pack.column("index", name) is None for name in _NAMES):
         return  # said of the tables
     index = pack.read_columns("index", list(_NAMES)).take(as_indices(rows)).to_pylist()
-    images = isinstance(batch, ImageBatch)
-    shapes, dtypes = (batch.shapes, batch.dtypes) if images else ([None] * len(rows),) * 2
-    records = batch.records if images else batch
+    if isinstance(batch, ImageBatch):
+        records, shapes, dtypes = batch.records, batch.shapes, batch.dtypes
+    else:
+        records, shapes, dtypes = batch, [None] * len(rows), [None] * len(rows)
     for at, (row, said) in enumerate(zip(rows, index, strict=True)):
-        if said["kind"] in (Kind.TILE, Kind.ASSOCIATED_IMAGE):
-            found = None if shapes[at] is None else (*shapes[at], dtypes[at])
-            if found != _image(said, slide):
-                yield pack.finding("payload", "is no image of its size and pixels", row)
-        elif said["kind"] in _PROFILES and not _is_profile(records[at]):
-            yield pack.finding("payload", "is no ICC profile", row, "note")
+        if said["kind"] in _PROFILES:
+            if not _is_profile(records[at]):
+                yield pack.finding("payload", "is no ICC profile", row, "note")
+        elif said["kind"] in (Kind.TILE, Kind.ASSOCIATED_IMAGE):
+            shape, dtype = _image(said, slide)
+            found = shapes[at], dtypes[at]
+            if found[0] is None:
+                yield pack.finding("payload", "the record is no image", row)
+            elif found != (shape, dtype):
+                reason = f"the image is {image_text(*found)}, expected {image_text(shape, dtype)}"
+                yield pack.finding("payload", reason, row)
 
 
-def _image(said: dict[str, int], slide: Slide) -> tuple[object, ...]:
+def _image(said: Mapping[str, Any], slide: Slide) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and dtype of the image that a row is to be."""
     tile = said["kind"] == Kind.TILE
-    prefix = "valid" if tile else "image"
+    size = ("valid_height", "valid_width") if tile else ("image_height", "image_width")
     channels, dtype = (slide.channels, slide.dtype) if tile else (3, np.dtype(np.uint8))
-    size = (said[f"{prefix}_height"], said[f"{prefix}_width"])
-    return (*size, *((channels,) if channels > 1 else ()), dtype)
+    samples = () if channels == 1 else (channels,)
+    return (*(said[name] for name in size), *samples), dtype
 
 
 def _is_profile(data: memoryview | bytes) -> bool:

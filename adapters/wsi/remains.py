@@ -70,9 +70,7 @@ def _counts(pack: CheckedPack, kinds: npt.NDArray[np.int64], kept: Kept) -> dict
     }
 
 
-def _changes(
-    pack: CheckedPack, kinds: npt.NDArray[np.int64], kept: Kept
-) -> Iterator[Finding]:
+def _changes(pack: CheckedPack, kinds: npt.NDArray[np.int64], kept: Kept) -> Iterator[Finding]:
     """What became of each record that is left out."""
     names = ["tile_x", "tile_y", *(["level"] if pack.has("index", "level") else [])]
     columns = [pack.column("index", name) for name in names]
@@ -82,5 +80,6 @@ def _changes(
             of_level = f" of level {level[0]}" if level else ""
             reason = f"the tile {x}, {y}{of_level} is background now"
         else:
-            reason = f"the {Kind(int(kinds[row])).words} is left out"
+            what = Kind(int(kinds[row])).words if kinds[row] <= max(Kind) else "record"
+            reason = f"the {what} is left out"
         yield pack.finding("payload", reason, row, "note")

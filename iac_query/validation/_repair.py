@@ -177,14 +177,10 @@ def _write(pack: CheckedPack, remains: Remains | None, out: str, overwrite: bool
         write_data(out, header, slides, index, chunks, overwrite=overwrite)
         return
     blocks = _blocks(pack, remains)
-    write_records(
-        out, header, slides, index, blocks, prefix=remains.prefix, overwrite=overwrite
-    )
+    write_records(out, header, slides, index, blocks, prefix=remains.prefix, overwrite=overwrite)
 
 
-def _blocks(
-    pack: CheckedPack, remains: Remains
-) -> Iterator[pa.LargeBinaryArray | list[bytes]]:
+def _blocks(pack: CheckedPack, remains: Remains) -> Iterator[pa.LargeBinaryArray | list[bytes]]:
     """The payloads of the rows that are kept, those that are stored anew among them."""
     rows = np.flatnonzero(remains.kept)
     first = 0
