@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ..batch import ContiguousRecordBatch
 from ..codec import Codec
 from ..errors import CodecError
-from ..validation.checked_pack import UNREADABLE, CheckedPack, Rows, as_indices, rows_where
+from ..validation.checked_pack import UNREADABLE, CheckedPack, Rows, rows_where
 from ..validation.report import Finding
 from ._patient_ids import normalised
 from ._table_rules import in_rows
@@ -53,10 +53,9 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
     """Templates and deltas of the instances that begin in these rows, and original headers."""
     series = {one["series_idx"]: one for one in _series_of(pack)}
     patients = _Patients(pack, several=version == 2)
-    names = [*_ELEMENTS, *_PIXEL_ELEMENTS, "series_idx", "has_pixel_data"]
-    names = [name for name in names if pack.has("index", name)]
-    index = pack.read_columns("index", names)
-    known = pc.is_in(index["series_idx"].cast(pa.int64()), pa.array([*series], pa.int64()))
+    names = (*_ELEMENTS, *_PIXEL_ELEMENTS, "series_idx", "has_pixel_data")
+    column = pack.column("index", "series_idx").cast(pa.int64())
+    known = pc.is_in(column, pa.array([*series], pa.int64()))
     firsts = np.intersect1d(firsts, rows_where(known))  # of the others it has been said
     for start in range(0, len(firsts), _PIECE):
         rows = firsts[start : start + _PIECE]
@@ -69,7 +68,7 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
         for at, error in batch.failures:
             yield pack.failure(error, rows[at])
         texts = ContiguousRecordBatch.from_native(batch, "null", None)
-        said = index.take(as_indices(rows)).to_pylist()
+        said = pack.index_rows(names, rows)
         for at, row in enumerate(rows.tolist()):
             if at in failed:
                 continue
@@ -81,8 +80,8 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
             of_series = series.get(said[at]["series_idx"], {})
             yield from _compared(pack, row, elements, said[at], of_series)
             yield from patients.check(row, said[at]["series_idx"], elements)
-        yield from _check_original(pack, rows)
     yield from patients.check_series(series)
+    yield from _check_originals(pack, firsts)
 
 
 def _series_of(pack: CheckedPack) -> list[Json]:
@@ -153,18 +152,19 @@ class _Patients:
                 yield from in_rows(self._pack, "slide", [entry["row"]], reason, "payload")
 
 
-def _check_original(pack: CheckedPack, rows: Rows) -> Iterator[Finding]:
+def _check_originals(pack: CheckedPack, rows: Rows) -> Iterator[Finding]:
     """The bytes of the files' headers, where the pack has them."""
     if not pack.has("index", "dicom_header"):
         return
     zstd = Codec.create(Codec.ZSTD)
-    names = ["dicom_header", "dicom_header_crc32"]
-    table = pack.read_columns("index", names).take(as_indices(rows))
-    for at, row in enumerate(rows.tolist()):
-        stored = table["dicom_header"][at].as_buffer()
+    # Not kept: these may be many bytes.
+    headers = pack.read_columns("index", ["dicom_header"])["dicom_header"]
+    checksums = pack.column("index", "dicom_header_crc32")
+    for row in rows.tolist():
+        stored = headers[row].as_buffer()
         if stored is None:
             continue  # said of the column
-        if zlib.crc32(stored) != table["dicom_header_crc32"][at].as_py():
+        if zlib.crc32(stored) != checksums[row].as_py():
             yield pack.finding("checksum", "its dicom_header differs from its crc32", row)
             continue
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .._native import PIXEL_TYPES
 from ..images import ImageBatch, image_text
-from ..validation.checked_pack import Batch, CheckedPack, Rows, as_indices
+from ..validation.checked_pack import Batch, CheckedPack, Rows
 from ..validation.report import Finding
 
 _NAMES = ("has_pixel_data", "rows", "columns", "samples_per_pixel", "pixel_dtype")
@@ -14,13 +14,12 @@ _NAMES = ("has_pixel_data", "rows", "columns", "samples_per_pixel", "pixel_dtype
 
 def check_pixels(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Finding]:
     """Shapes and dtypes. Frames that only pydicom decodes are decoded here."""
-    names = [name for name in _NAMES if pack.column("index", name) is not None]
-    if not isinstance(batch, ImageBatch) or not {"rows", "columns", "pixel_dtype"} <= {*names}:
+    needed = ("rows", "columns", "pixel_dtype")
+    if not isinstance(batch, ImageBatch) or any(pack.column("index", n) is None for n in needed):
         return  # said of the header and the tables
-    table = pack.read_columns("index", names).take(as_indices(rows)).to_pylist()
     frames: list[int] = []
     shapes, dtypes = batch.shapes, batch.dtypes
-    for at, said in enumerate(table):
+    for at, said in enumerate(pack.index_rows(_NAMES, rows)):
         dtype = said["pixel_dtype"]
         if not said.get("has_pixel_data", True) or dtype not in PIXEL_TYPES:
             continue

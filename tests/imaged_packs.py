@@ -23,8 +23,11 @@ ZSTD = iac.Codec.create("zstd", level=3)
 #: The row of the scanner's metadata in ``slide``.
 METADATA = 8
 
-#: Of a file without pixels.
-_IMAGE_ELEMENTS = ["PixelData", "Rows", "Columns", "BitsAllocated", "BitsStored", "HighBit", "SamplesPerPixel", "PixelRepresentation", "PhotometricInterpretation"]
+#: Of a file with pixels alone.
+_IMAGE_ELEMENTS = (
+    *("PixelData", "Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation"),
+    *("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation"),
+)
 
 
 def report() -> Dataset:

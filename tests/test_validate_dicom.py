@@ -1,5 +1,6 @@
 """Validation of packs of DICOM instances: tables, headers and pixels, against each other."""
 
+import sys
 import zlib
 
 import numpy as np
@@ -336,7 +337,7 @@ def test_a_pack_is_of_one_patient(pack, tmp_path):
     path = changed(pack(), index=with_delta(2, model))
     assert (2, "ids", "is of another patient than row 0") in errors_of(path)
     assert "secret" not in str(iac.validate(path, max_decode=0))
-    model["dataset"]["00100020"]["Value"] = [" p-１ "]  # the same, wide
+    model["dataset"]["00100020"]["Value"] = [" p-\uff11 "]  # the same, wide
     assert errors_of(changed(pack(), index=with_delta(2, model))) == []
     # Of several patients each series is of one.
     model["dataset"]["00100020"]["Value"] = ["P-3"]
@@ -372,7 +373,7 @@ def test_records_of_other_pixels(pack):
 
 
 FRAMES = [
-    (("frame_index", 2, 3), {2: "is not the frame that belongs", 0: "3 frames of its instance are there, of 4"}),
+    (("frame_index", 2, 3), {2: "is not the frame that belongs", 0: "3 frames of its instance"}),
     (("frame_index", 4, 1), {4: "is not the frame that belongs"}),
     (("number_of_frames", 4, 5), {4: "3 frames of its instance are there, of 5"}),
     (("number_of_frames", 5, 5), {5: "number_of_frames is not that of the first frame of its"}),
@@ -425,6 +426,28 @@ def test_frames_that_pydicom_decodes(pack):
     ((found, check, reason),) = errors_of(changed(path, index=cells, data=bytes(data)))
     assert (found, check) == (row, "codec")
     assert reason.startswith("pydicom: ")
+
+
+def test_frames_that_pydicom_decodes_where_it_is_missing(pack, monkeypatch):
+    """Everything else is checked all the same."""
+    for name in [name for name in sys.modules if name.startswith("iac_query.adapters.dicom")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pydicom", None)
+    path = changed(pack("frames"), index=replaced("rows", 9, 13))
+    report = iac.validate(path, max_decode=0)
+    assert (9, "payload", "rows is another one in its header") in errors_of(path)
+    (note,) = [finding for finding in report.findings if finding.severity == "note"]
+    assert note.row == 9
+    assert note.reason.startswith("1 frames were not decoded: DICOM packs need pydicom: pip inst")
+
+
+def test_packs_that_are_not_local(pack):
+    import fsspec
+
+    for name in DICOM:
+        raw = pack(name).read_bytes()
+        fsspec.filesystem("memory").pipe_file("/dicom/x.iac", raw)
+        assert iac.validate("memory://dicom/x.iac", max_decode=0).findings == ()
 
 
 def test_flipped_bytes_of_templates_and_records(pack):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import PackError
 from ...images import ImageBatch, image_text
-from ...validation.checked_pack import Batch, CheckedPack, Rows, as_indices
+from ...validation.checked_pack import Batch, CheckedPack, Rows
 from ...validation.report import Finding
 from .schema import Kind, Slide, read_slide
 
@@ -27,12 +27,11 @@ def check_records(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Findi
         return  # said of the header
     if any(pack.column("index", name) is None for name in _NAMES):
         return  # said of the tables
-    index = pack.read_columns("index", list(_NAMES)).take(as_indices(rows)).to_pylist()
     if isinstance(batch, ImageBatch):
         records, shapes, dtypes = batch.records, batch.shapes, batch.dtypes
     else:
         records, shapes, dtypes = batch, [None] * len(rows), [None] * len(rows)
-    for at, (row, said) in enumerate(zip(rows, index, strict=True)):
+    for at, (row, said) in enumerate(zip(rows, pack.index_rows(_NAMES, rows), strict=True)):
         if said["kind"] in _PROFILES:
             if not _is_profile(records[at]):
                 yield pack.finding("payload", "is no ICC profile", row, "note")

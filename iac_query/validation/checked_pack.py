@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -90,6 +90,12 @@ class CheckedPack:
                 with suppress(*UNREADABLE):  # the container's check says so
                     self._columns[key] = self.read_columns(table, [name])[name]
         return self._columns[key]
+
+    def index_rows(self, names: Iterable[str], rows: Rows) -> list[dict[str, Any]]:
+        """Some rows of the index, of the columns that can be read, which are kept."""
+        found = {name: self.column("index", name) for name in names}
+        taken = {n: c.take(as_indices(rows)) for n, c in found.items() if c is not None}
+        return pa.table(taken).to_pylist()
 
 
 @dataclass(frozen=True)
