@@ -8,28 +8,14 @@ from dicom_packs import with_delta, with_template
 from iac_query.adapters.dicom import DicomPatientReader
 from iatro.iac.adapters import dicom as peer
 from iatro.iac.adapters.validate import validate_package as peer_validate
-from imaged_packs import DICOM
-from packs import DATA, flip_payload, replaced
+from packs import flip_payload, replaced
 
 import iac_query as iac
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("whole")
-    return {name: build(folder / "x.iac").read_bytes() for name, build in DICOM.items()}
-
-
 @pytest.fixture
-def pack(whole, tmp_path):
-    """A fresh copy of one of them, or of the other package's."""
-
-    def copy(name: str = "patient"):
-        path = tmp_path / "x.iac"
-        path.write_bytes(whole[name] if name in whole else (DATA / name).read_bytes())
-        return path
-
-    return copy
+def pack(imaged):
+    return lambda name="patient": imaged(name)
 
 
 def repaired(path, dropped: list[int]):

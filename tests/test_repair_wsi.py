@@ -17,22 +17,9 @@ import iac_query as iac
 GOLDEN = [path.name for path in sorted(DATA.glob("wsi_*.iac")) if "all_" not in path.name]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("whole")
-    return {name: make(folder / "x.iac").read_bytes() for name, make in SLIDES.items()}
-
-
 @pytest.fixture
-def pack(whole, tmp_path):
-    """A fresh copy of one of them, or of the other package's."""
-
-    def copy(name: str = "slide"):
-        path = tmp_path / "x.iac"
-        path.write_bytes(whole[name] if name in whole else (DATA / name).read_bytes())
-        return path
-
-    return copy
+def pack(imaged):
+    return lambda name="slide": imaged(name)
 
 
 def regions(path, package) -> list[np.ndarray]:

@@ -1,17 +1,11 @@
 """Validation of packs of DICOM instances: tables, headers and pixels, against each other."""
 
-import sys
-import zlib
-
-import numpy as np
-import pyarrow as pa
 import pytest
 from damaged_packs import changed, errors_of
-from dicom_packs import with_delta, with_template
 from dicoms import slice_of
 from iatro.iac.adapters.validate import validate_package as peer_validate
 from imaged_packs import DICOM
-from packs import DATA, flip_payload, replaced
+from packs import DATA, replaced
 
 import iac_query as iac
 
@@ -20,31 +14,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:pydicom")
 UIDS = [f"1.2.826.0.1.3680043.8.498.1.1.{number}" for number in range(4)]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("whole")
-    return {name: build(folder / "x.iac").read_bytes() for name, build in DICOM.items()}
-
-
 @pytest.fixture
-def pack(whole, tmp_path):
-    """A fresh copy of one of them."""
-
-    def copy(name: str = "patient"):
-        path = tmp_path / "x.iac"
-        path.write_bytes(whole[name])
-        return path
-
-    return copy
-
-
-def several(*changes):
-    def change(table: pa.Table) -> pa.Table:
-        for name, row, value in changes:
-            table = replaced(name, row, value)(table)
-        return table
-
-    return change
+def pack(imaged):
+    return lambda name="patient": imaged(name)
 
 
 @pytest.mark.parametrize("name", DICOM)
@@ -292,155 +264,6 @@ def test_headers_that_are_wrong(pack, fields, reason):
     assert (None, "schema", reason) in errors_of(changed(pack(), **fields))
 
 
-@pytest.mark.parametrize(
-    ("delta", "check", "reason"),
-    [
-        (b"{", "container", "dicom_delta: "),
-        (b"[]", "container", "dicom_delta: its text is not a JSON object"),
-        ({"dataset": {}}, "container", "dicom_delta: it does not have its dataset and its file_"),
-        (
-            {"dataset": {}, "file_meta": {}, "errors": [{"path": ["00280010", 0, "00280011"]}]},
-            "container",
-            "dicom_delta: ",
-        ),
-        (
-            {
-                "dataset": {"00080018": {"vr": "UI", "Value": ["1.2.3"]}},
-                "file_meta": {},
-                "preamble": None,
-            },
-            "payload",
-            "sop_instance_uid is another one in its header",
-        ),
-    ],
-)
-def test_deltas_that_are_whole_and_wrong(pack, delta, check, reason):
-    found = errors_of(changed(pack(), index=with_delta(1, delta)))
-    assert [one[:2] for one in found] == [(1, check)]
-    assert found[0][2].startswith(reason)
-
-
-def test_a_template_that_is_whole_and_wrong(pack, tmp_path):
-    for value in (b"no json", {"dataset": {}}, b'{"dataset":' * 5000):
-        path = with_template(pack(), tmp_path / "y.iac", value)
-        found = errors_of(path)
-        assert [one[:2] for one in found] == [(row, "container") for row in range(4)]
-        assert all(reason.startswith("template of its series: ") for *_, reason in found)
-
-
-def test_a_pack_is_of_one_patient(pack, tmp_path):
-    model = {
-        "dataset": {"00100020": {"vr": "LO", "Value": ["P-secret"]}},
-        "file_meta": {},
-        "preamble": None,
-    }
-    path = changed(pack(), index=with_delta(2, model))
-    assert (2, "ids", "is of another patient than row 0") in errors_of(path)
-    assert "secret" not in str(iac.validate(path, max_decode=0))
-    model["dataset"]["00100020"]["Value"] = [" p-\uff11 "]  # the same, wide
-    assert errors_of(changed(pack(), index=with_delta(2, model))) == []
-    # Of several patients each series is of one.
-    model["dataset"]["00100020"]["Value"] = ["P-3"]
-    found = errors_of(changed(pack("patients"), index=with_delta(1, model)))
-    assert found == [(1, "ids", "is of another patient than row 0")]
-    found = errors_of(changed(pack("patients"), slides=replaced("patient_id", 1, None)))
-    reason = "slide table: row 1: patient_id is another one in the headers of its instances"
-    assert found == [(None, "payload", reason)]
-
-
-def test_records_of_other_pixels(pack):
-    encode = iac.Codec.create("jxl", lossless=True, effort=1, usecontainer=True).encode
-    image = np.zeros((12, 16), np.uint16)
-    for pixels, check, reason in (
-        (image[:9], "payload", "the frame is 9 x 16 of int16, expected 12 x 16 of int16"),
-        (image.astype(np.uint8), "codec", "jxl: pixels are uint8, pixel_dtype says int16"),
-        (np.stack([image] * 3, 2), "payload", "the frame is 12 x 16 x 3 of int16, expected 12"),
-    ):
-        path = pack()
-        with iac.PackReader(path) as reader:
-            header, prefix = reader.header, reader.header["metadata_length"]
-            data = reader.read_data_span(0, header["data_length"])
-        payload = encode(pixels)
-        places = several(
-            ("offset", 1, len(data)),
-            ("length", 1, len(payload)),
-            ("crc32", 1, zlib.crc32(payload)),
-        )
-        changed(path, index=places, data=data + payload, metadata_length=prefix)
-        ((row, *found),) = errors_of(path)
-        assert (row, found[0]) == (1, check)
-        assert found[1].startswith(reason)
-
-
-FRAMES = [
-    (("frame_index", 2, 3), {2: "is not the frame that belongs", 0: "3 frames of its instance"}),
-    (("frame_index", 4, 1), {4: "is not the frame that belongs"}),
-    (("number_of_frames", 4, 5), {4: "3 frames of its instance are there, of 5"}),
-    (("number_of_frames", 5, 5), {5: "number_of_frames is not that of the first frame of its"}),
-    (("sop_instance_uid", 5, "1.2"), {5: "sop_instance_uid is not that of the first frame of"}),
-    (("rows", 6, 9), {6: "rows is not that of the first frame of its instance"}),
-    (("series_idx", 6, 1), {6: "series_idx is not that of the first frame of its instance"}),
-    (("codec_id", 6, 77), {6: "its codec_id is not in the header's record_codecs"}),
-    (("dicom_header", 4, b"none"), {4: "its dicom_header differs from its crc32"}),
-    (("dicom_header_crc32", 8, 1), {8: "its dicom_header differs from its crc32"}),
-]
-
-
-@pytest.mark.parametrize(("change", "expected"), FRAMES, ids=[str(one[:2]) for one, _ in FRAMES])
-def test_frames_that_are_wrong(pack, change, expected):
-    found = errors_of(changed(pack("frames"), index=replaced(*change)))
-    for row, start in expected.items():
-        assert any(number == row and text.startswith(start) for number, _, text in found), found
-    assert 0 in expected or not [row for row, *_ in found if row in (0, 1, 2, 3)]
-
-
-@pytest.mark.parametrize(
-    ("header", "reason"),
-    [
-        (b"", "payload"),
-        (b"\1\0\0\0" + b"\0" * 15, "payload"),
-        (b"\1\0\0\0" + (9).to_bytes(8, "little") + b"\0" * 8, "payload"),
-        (b"\xff\xff\xff\xff" + b"\0" * 40, "payload"),
-        (None, "codec"),
-    ],
-)
-def test_original_headers_that_are_none(pack, header, reason):
-    stored = b"no zstd" if header is None else iac.Codec.create("zstd").encode(header)
-    cells = several(("dicom_header", 4, stored), ("dicom_header_crc32", 4, zlib.crc32(stored)))
-    ((row, check, text),) = errors_of(changed(pack("frames"), index=cells))
-    assert (row, check) == (4, reason)
-    assert "dicom_header" in text
-
-
-def test_frames_that_pydicom_decodes(pack):
-    path = pack("frames")
-    assert errors_of(path) == []
-    with iac.PackReader(path) as reader:
-        row = len(reader) - 1
-        header = reader.header
-        data = bytearray(reader.read_data_span(0, header["data_length"]))
-        offset, length = (reader.index_table[name][row].as_py() for name in ("offset", "length"))
-    assert header["record_codecs"][-1]["name"] == "none"
-    data[offset : offset + length] = bytes(length)
-    cells = replaced("crc32", row, zlib.crc32(bytes(length)))
-    ((found, check, reason),) = errors_of(changed(path, index=cells, data=bytes(data)))
-    assert (found, check) == (row, "codec")
-    assert reason.startswith("pydicom: ")
-
-
-def test_frames_that_pydicom_decodes_where_it_is_missing(pack, monkeypatch):
-    """Everything else is checked all the same."""
-    for name in [name for name in sys.modules if name.startswith("iac_query.adapters.dicom")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pydicom", None)
-    path = changed(pack("frames"), index=replaced("rows", 9, 13))
-    report = iac.validate(path, max_decode=0)
-    assert (9, "payload", "rows is another one in its header") in errors_of(path)
-    (note,) = [finding for finding in report.findings if finding.severity == "note"]
-    assert note.row == 9
-    assert note.reason.startswith("1 frames were not decoded: DICOM packs need pydicom: pip inst")
-
-
 def test_packs_that_are_not_local(pack):
     import fsspec
 
@@ -448,17 +271,6 @@ def test_packs_that_are_not_local(pack):
         raw = pack(name).read_bytes()
         fsspec.filesystem("memory").pipe_file("/dicom/x.iac", raw)
         assert iac.validate("memory://dicom/x.iac", max_decode=0).findings == ()
-
-
-def test_flipped_bytes_of_templates_and_records(pack):
-    path = pack()
-    flip_payload(path, 3)
-    assert [one[:2] for one in errors_of(path)] == [(3, "checksum")]
-    with iac.PackReader(path) as reader:
-        data = bytearray(reader.read_data_span(0, reader.header["data_length"]))
-    data[5] ^= 1  # of the first series' template
-    found = errors_of(changed(path, data=bytes(data)))
-    assert [one[:2] for one in found if one[0] != 3] == [(row, "checksum") for row in range(3)]
 
 
 def test_nothing_of_a_patient_is_in_a_report(pack):

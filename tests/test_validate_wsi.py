@@ -16,22 +16,9 @@ import iac_query as iac
 GOLDEN = sorted(path.stem for path in DATA.glob("wsi_*.iac"))
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("whole")
-    return {name: make(folder / "x.iac").read_bytes() for name, make in SLIDES.items()}
-
-
 @pytest.fixture
-def pack(whole, tmp_path):
-    """A fresh copy of one of them."""
-
-    def copy(name: str = "slide"):
-        path = tmp_path / "x.iac"
-        path.write_bytes(whole[name])
-        return path
-
-    return copy
+def pack(imaged):
+    return lambda name="slide": imaged(name)
 
 
 def refused(path, by_peer: bool = True) -> None:
