@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import struct
 import zlib
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..batch import ContiguousRecordBatch
 from ..codec import Codec
-from ..errors import CodecError
+from ..errors import CodecError, PackError
 from ..validation.checked_pack import UNREADABLE, CheckedPack, Rows, rows_where
 from ..validation.report import Finding
 from ._patient_ids import normalised
@@ -22,10 +23,10 @@ from ._table_rules import in_rows
 
 Json = dict[str, Any]
 
-_SOP_INSTANCE_UID, _PATIENT_ID = "00080018", "00100020"
+_PATIENT_ID = "00100020"
 #: Elements that columns repeat, of every instance and of those with pixels.
 _ELEMENTS = {
-    "sop_instance_uid": _SOP_INSTANCE_UID,
+    "sop_instance_uid": "00080018",
     "instance_number": "00200013",
     "source_transfer_syntax": "00020010",
 }
@@ -43,8 +44,8 @@ _PIXEL_ELEMENTS = {
 }
 _SERIES_ELEMENTS = {"study_uid": "0020000D", "series_uid": "0020000E"}
 
-#: Instances whose headers are in memory at a time.
-_PIECE = 256
+#: Instances whose headers are in memory at a time, and bytes of them; a larger one comes alone.
+_PIECE, _PIECE_BYTES = 256, 64 << 20
 #: Of one original header.
 _MOST_BYTES = 1 << 30
 
@@ -54,34 +55,52 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
     series = {one["series_idx"]: one for one in _series_of(pack)}
     patients = _Patients(pack, several=version == 2)
     names = (*_ELEMENTS, *_PIXEL_ELEMENTS, "series_idx", "has_pixel_data")
-    column = pack.column("index", "series_idx").cast(pa.int64())
+    column = pack.column("index", "series_idx").cast(pa.int64(), safe=False)
     known = pc.is_in(column, pa.array([*series], pa.int64()))
     firsts = np.intersect1d(firsts, rows_where(known))  # of the others it has been said
-    for start in range(0, len(firsts), _PIECE):
-        rows = firsts[start : start + _PIECE]
-        try:
-            batch = pack.native.dicom_tags(rows, None, True, "null")
-        except UNREADABLE as error:  # of the tables: no other header would be found either
-            yield pack.failure(error)
-            return
-        failed = {at for at, _ in batch.failures}
-        for at, error in batch.failures:
-            yield pack.failure(error, rows[at])
-        texts = ContiguousRecordBatch.from_native(batch, "null", None)
-        said = pack.index_rows(names, rows)
-        for at, row in enumerate(rows.tolist()):
-            if at in failed:
-                continue
-            try:
-                elements = json.loads(bytes(texts[at]))
-            except (RecursionError, ValueError):
-                yield pack.finding("payload", "its header is no JSON that can be read", row)
-                continue
-            of_series = series.get(said[at]["series_idx"], {})
-            yield from _compared(pack, row, elements, said[at], of_series)
-            yield from patients.check(row, said[at]["series_idx"], elements)
+    try:
+        for start in range(0, len(firsts), _PIECE):
+            rows = firsts[start : start + _PIECE]
+            said = dict(zip(rows.tolist(), pack.index_rows(names, rows), strict=True))
+            for row, header in _headers(pack, rows):
+                if isinstance(header, Finding):
+                    yield header
+                    continue
+                number = said[row]["series_idx"]
+                yield from _compared(pack, row, header, said[row], series[number])
+                yield from patients.check(row, number, header)
+    except UNREADABLE as error:  # of the tables: no other header would be found either
+        yield pack.failure(error)
+        return
     yield from patients.check_series(series)
     yield from _check_originals(pack, firsts)
+
+
+def _headers(pack: CheckedPack, rows: Rows) -> Iterator[tuple[int, Json | Finding]]:
+    """The header of each row as DICOM JSON model, or what is wrong with it."""
+    most_bytes = _PIECE_BYTES if len(rows) > 1 else 0
+    try:
+        batch = pack.native.dicom_tags(rows, None, True, "null", most_bytes)
+    except PackError:
+        raise
+    except ValueError as error:  # too large together
+        if len(rows) == 1:
+            yield rows[0], pack.finding("container", f"its header was not read: {error}", rows[0])
+            return
+        half = len(rows) // 2
+        yield from _headers(pack, rows[:half])
+        yield from _headers(pack, rows[half:])
+        return
+    failures = dict(batch.failures)
+    texts = ContiguousRecordBatch.from_native(batch, "null", None)
+    for at, row in enumerate(rows.tolist()):
+        if at in failures:
+            yield row, pack.failure(failures[at], row)
+            continue
+        try:
+            yield row, json.loads(bytes(texts[at]))
+        except (RecursionError, ValueError):
+            yield row, pack.finding("payload", "its header is no JSON that can be read", row)
 
 
 def _series_of(pack: CheckedPack) -> list[Json]:
@@ -100,7 +119,7 @@ def _compared(
         if name in said and _differ(said[name], _value(elements, tag)):
             yield pack.finding("payload", f"{name} is another one in its header", row)
     for name, tag in _SERIES_ELEMENTS.items():
-        if of_series and _differ(of_series[name], _value(elements, tag)):
+        if _differ(of_series[name], _value(elements, tag)):
             yield pack.finding("payload", f"{name} of its series is another one in its header", row)
 
 
@@ -146,7 +165,7 @@ class _Patients:
     def check_series(self, series: dict[int, Json]) -> Iterator[Finding]:
         """That the slide table names the patients of its series, where it has such a column."""
         for number, patient in self._of_series.items():
-            entry = series.get(number, {})
+            entry = series[number]
             if "patient_id" in entry and normalised(entry["patient_id"] or "") != patient:
                 reason = "patient_id is another one in the headers of its instances"
                 yield from in_rows(self._pack, "slide", [entry["row"]], reason, "payload")
@@ -182,6 +201,5 @@ def _is_parted(header: bytes) -> bool:
     kept = len(header) - 4 - 16 * count
     if kept < 0:
         return False
-    positions = np.frombuffer(header, "<u8", 2 * count, 4)[::2]
-    ends = np.append(positions, np.uint64(kept))
-    return bool((ends[:-1] <= ends[1:]).all())
+    positions = [position for position, _ in struct.iter_unpack("<QQ", header[4 : 4 + 16 * count])]
+    return all(one <= other for one, other in itertools.pairwise([*positions, kept]))

@@ -26,6 +26,7 @@ from ..validation.checked_pack import (
     rows_where,
 )
 from ..validation.report import Finding, Severity
+from ._dicom_columns import EXACT, FRAMES
 from ._dicom_header_rules import check_headers
 from ._table_rules import check_columns, check_ids, check_slide_numbers, in_rows
 
@@ -34,14 +35,6 @@ _SCHEMA = ADAPTERS[PAYLOAD_TYPE]
 
 #: What readers take as True and 1 where it is missing.
 _OPTIONAL = ("has_pixel_data", "samples_per_pixel")
-#: What version 2 has besides: a row is a frame there.
-_FRAMES = {
-    "frame_index": pa.uint32(),
-    "number_of_frames": pa.uint32(),
-    "planar_configuration": pa.uint8(),
-    CODEC_ID: pa.uint8(),
-}
-_HEADER_BYTES = {"dicom_header": pa.large_binary(), "dicom_header_crc32": pa.uint32()}
 
 _PIXELS = (
     "has_pixel_data",
@@ -78,9 +71,10 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
         if name not in _OPTIONAL or pack.has("index", name)
     }
     if version == 2:
-        index |= _FRAMES
-        if any(pack.has("index", name) for name in _HEADER_BYTES):
-            index |= _HEADER_BYTES
+        more = [*FRAMES]
+        if any(pack.has("index", name) for name in EXACT.names):
+            more += EXACT
+        index |= {field.name: field.type for field in more}
     unusable = False
     for table, schema in (("slide", _SCHEMA.slides), ("index", index)):
         for finding in check_columns(pack, table, schema):
@@ -162,7 +156,7 @@ def _check_frames(pack: CheckedPack, frames: npt.NDArray[np.int64]) -> Iterator[
         yield pack.finding("schema", reason, starts[at])
     rows = np.flatnonzero(there)
     own = {"dicom_delta", "dicom_delta_crc32", "frame_index", CODEC_ID, *LAYOUT}
-    for name in sorted({**_SCHEMA.index, **_FRAMES}.keys() - own):
+    for name in sorted({*_SCHEMA.index, *FRAMES.names} - own):
         if not pack.has("index", name):
             continue
         column = pack.column("index", name)

@@ -87,3 +87,21 @@ def test_original_headers_that_are_none(pack, header, reason):
     ((row, check, text),) = errors_of(changed(pack("frames"), index=cells))
     assert (row, check) == (4, reason)
     assert "dicom_header" in text
+
+
+def test_headers_that_are_too_large_together(pack, monkeypatch):
+    """Some are read at a time, however few bytes they are stored in."""
+    model = {
+        "dataset": {"00091001": {"vr": "LT", "Value": ["x" * (1 << 20)]}},
+        "file_meta": {},
+        "preamble": None,
+    }
+    found = []
+    for bound in (64 << 20, 1 << 20, 100):
+        monkeypatch.setattr("iac_query.adapters._dicom_header_rules._PIECE_BYTES", bound)
+        path = pack()
+        for row in (1, 2):
+            changed(path, index=with_delta(row, model))
+        changed(path, index=replaced("instance_number", 3, 70))
+        found.append(errors_of(path))
+    assert found == [[(3, "payload", "instance_number is another one in its header")]] * 3

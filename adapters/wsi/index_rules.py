@@ -167,4 +167,5 @@ def _check_beside(pack: CheckedPack, kinds: npt.NDArray[np.int64]) -> Iterator[F
 
 def _integers(pack: CheckedPack, name: str) -> npt.NDArray[np.int64]:
     """A column of the index, which has been checked; -1 for NULL."""
-    return numbers(pc.fill_null(pack.column("index", name).cast(pa.int64()), -1))
+    column = pack.column("index", name).cast(pa.int64(), safe=False)
+    return numbers(pc.fill_null(column, -1))
