@@ -144,15 +144,14 @@ def _check_frames(pack: CheckedPack, frames: npt.NDArray[np.int64]) -> Iterator[
     # Before the first start rows are of no instance.
     instance = np.cumsum(frames == 0) - 1
     first_of = np.where(instance < 0, -1, starts[instance]) if starts.size else instance
-    there = frames == np.arange(len(frames)) - first_of
-    there &= instance >= 0
+    there = (instance >= 0) & (frames == np.arange(len(frames)) - first_of)
     stray = np.flatnonzero(~there)
     yield from in_rows(pack, "index", stray, "is not the frame that belongs behind the one before")
     sizes = np.bincount(instance[there], minlength=len(starts))
-    expected = _integers(pack, "number_of_frames")[starts]
-    expected = np.where(_integers(pack, "has_pixel_data", 1)[starts], expected, 1)
-    for at in np.flatnonzero(sizes != expected):
-        reason = f"{sizes[at]} frames of its instance are there, of {expected[at]}"
+    counts = _integers(pack, "number_of_frames")[starts]
+    counts = np.where(_integers(pack, "has_pixel_data", 1)[starts], counts, 1)
+    for at in np.flatnonzero(sizes != counts):
+        reason = f"{sizes[at]} frames of its instance are there, of {counts[at]}"
         yield pack.finding("schema", reason, starts[at])
     rows = np.flatnonzero(there)
     own = {"dicom_delta", "dicom_delta_crc32", "frame_index", CODEC_ID, *LAYOUT}
@@ -160,8 +159,8 @@ def _check_frames(pack: CheckedPack, frames: npt.NDArray[np.int64]) -> Iterator[
         if not pack.has("index", name):
             continue
         column = pack.column("index", name)
-        values, expected = (column.take(as_indices(at)) for at in (rows, first_of[rows]))
-        other = rows[rows_where(pc.not_equal(values, expected))]
+        values, first = (column.take(as_indices(at)) for at in (rows, first_of[rows]))
+        other = rows[rows_where(pc.not_equal(values, first))]
         reason = f"{name} is not that of the first frame of its instance"
         yield from in_rows(pack, "index", other, reason)
 
@@ -219,9 +218,11 @@ def _contradictions(pixel: Mapping[str, Any]) -> Iterator[tuple[str, Severity]]:
     dtype = np.dtype(name)
     if 8 * dtype.itemsize != max(bits, 8):
         yield f"pixel_dtype is {name}, bits_allocated {bits}", "error"
+    if dtype.kind not in "iu":
+        return  # PS3.3 C.7.6.24: floats have no such element
     if signed > 1:
         yield f"pixel_representation is {signed}, expected 0 or 1", "error"
-    elif dtype.kind in "iu" and bits > 1 and (dtype.kind == "i") != bool(signed):
+    elif bits > 1 and (dtype.kind == "i") != bool(signed):
         yield f"pixel_dtype is {name}, pixel_representation {signed}", "error"
 
 

@@ -80,10 +80,9 @@ def repair(
     Raises PackError, and writes nothing, for what leaving out rows does not mend: a broken header
     or table, ids that repeat (which of them is right cannot be told), a whole slide without its
     scanner metadata or any whole tile, and a pack that would lose all records. PackNotFoundError
-    and OSError for a
-    file that cannot be read or written, FileExistsError where there is one and not ``overwrite``,
-    ValueError for a URL, whose failures may pass, and for ``out`` being ``path``. The pack appears
-    at ``out`` whole or not at all.
+    and OSError for a file that cannot be read or written, FileExistsError where there is one and
+    not ``overwrite``, ValueError for a URL, whose failures may pass, and for ``out`` being
+    ``path``. The pack appears at ``out`` whole or not at all.
     """
     source, target = local_path(os.fsdecode(path)), local_path(os.fsdecode(out))
     if is_url(source):
