@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from ..cohorts.adapter_packs import ADAPTERS
-from ..validation.checked_pack import Batch, CheckedPack, Rows
+from ..validation.checked_pack import Batch, CheckedPack, Rows, as_indices
 from ..validation.report import Finding
 from ._documents import parsed
 from ._table_rules import check_columns, check_ids
@@ -39,11 +38,10 @@ def check_documents(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Fin
         return  # said of the header
     offsets = np.frombuffer(batch.offsets_buffer, np.uint64)
     names = ADAPTERS[pack.payload_type].index
-    taken = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])
     index: dict[str, Any] = {}
     for name in names:
         if (column := pack.column("index", name)) is not None:
-            index[name] = column.take(taken).to_pylist()
+            index[name] = column.take(as_indices(rows)).to_pylist()
     found = parsed(pack.reader, batch.buffer, offsets, rows, pack.workers)
     for at, (row, patient) in enumerate(zip(rows, found, strict=True)):
         if isinstance(patient, Exception):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .._native import PIXEL_TYPES
 from ..cohorts.adapter_packs import ADAPTERS
-from ..images import ImageBatch, array_shape
+from ..images import ImageBatch, array_shape, image_text
 from ..validation.checked_pack import Batch, CheckedPack, Rows
 from ..validation.report import Finding
 from ._table_rules import check_columns, check_counts, check_ids, check_slide_numbers, is_count
@@ -63,12 +63,8 @@ def check_tiles(pack: CheckedPack, rows: Rows, batch: Batch) -> Iterator[Finding
         return  # said of the header
     for row, found in zip(rows, zip(batch.shapes, batch.dtypes, strict=True), strict=True):
         if found != expected:
-            reason = f"the tile is {_text(*found)}, expected {_text(*expected)}"
+            reason = f"the tile is {image_text(*found)}, expected {image_text(*expected)}"
             yield pack.finding("payload", reason, row)
-
-
-def _text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    return f"{' x '.join(map(str, shape))} of {dtype}"
 
 
 def _tile_type(header: Mapping[str, Any]) -> tuple[tuple[int, ...], np.dtype[Any]] | None:

@@ -8,7 +8,19 @@ from .._options import PathLike
 from ..errors import PackError
 from ..validation import validate
 from ..validation.checked_pack import Rules
-from . import _document_rules, _feature_rules, _tile_rules, features, text, text_pair, tiles
+from . import (
+    _dicom_pixel_rules,
+    _dicom_rules,
+    _document_rules,
+    _feature_rules,
+    _tile_rules,
+    features,
+    text,
+    text_pair,
+    tiles,
+)
+from .wsi import index_rules, record_rules, schema
+from .wsi.remains import remains
 
 __all__ = ["RULES", "validate_package"]
 
@@ -23,6 +35,10 @@ RULES = {
     ),
     text.PAYLOAD_TYPE: Rules(_document_rules.check_tables, _document_rules.check_documents),
     text_pair.PAYLOAD_TYPE: Rules(_document_rules.check_tables, _document_rules.check_documents),
+    _dicom_rules.PAYLOAD_TYPE: Rules(
+        _dicom_rules.check_tables, _dicom_pixel_rules.check_pixels, _dicom_rules.remains
+    ),
+    schema.PAYLOAD_TYPE: Rules(index_rules.check_tables, record_rules.check_records, remains),
 }
 
 

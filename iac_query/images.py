@@ -70,6 +70,11 @@ def array_shape(shape: Iterable[int]) -> tuple[int, ...]:
     return (height, width) if channels == 1 else (height, width, channels)
 
 
+def image_text(shape: Iterable[int], dtype: Any) -> str:
+    """What messages say of an image, such as "16 x 16 x 3 of uint8"."""
+    return f"{' x '.join(map(str, shape))} of {dtype}"
+
+
 class ImageBatch:
     """Many decoded images, one behind the other in one piece of memory.
 

@@ -49,3 +49,26 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def imaged_bytes(tmp_path_factory) -> dict[str, bytes]:
+    """Sound packs of DICOM instances and of whole slides, by name."""
+    from imaged_packs import DICOM, SLIDES
+
+    path = tmp_path_factory.mktemp("imaged") / "x.iac"
+    return {name: build(path).read_bytes() for name, build in {**DICOM, **SLIDES}.items()}
+
+
+@pytest.fixture
+def imaged(imaged_bytes, tmp_path):
+    """Writes a fresh copy of one of them, or of a pack in tests/data."""
+    from packs import DATA
+
+    def copy(name: str) -> Path:
+        path = tmp_path / "imaged.iac"
+        raw = imaged_bytes.get(name)
+        path.write_bytes((DATA / name).read_bytes() if raw is None else raw)
+        return path
+
+    return copy

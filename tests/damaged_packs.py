@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from iac_query.adapters.features import build_teacher_feature_package
 from iac_query.adapters.tiles import build_tile_package_from_arrays
-from packs import segments_of, write_encoded
+from packs import replaced, segments_of, write_encoded
 from patients import PAIR, TEXT, make, some_patients
 from tile_data import files_in, images_of, records_of
 
@@ -93,6 +93,17 @@ def changed(
     data = segments_of(path)[3] if data is None else data
     iac.build_pack_data_segment(path, {**fields, **header}, *tables, data, overwrite=True)
     return path
+
+
+def several(*cells: tuple[str, int, Any]) -> Callable[[pa.Table], pa.Table]:
+    """A change of several values of a table: column, row and value of each."""
+
+    def change(table: pa.Table) -> pa.Table:
+        for cell in cells:
+            table = replaced(*cell)(table)
+        return table
+
+    return change
 
 
 def with_payload(path: Path, row: int, payload: bytes) -> Path:

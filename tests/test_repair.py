@@ -11,7 +11,6 @@ from damaged_packs import (
     changed,
     errors_of,
     features,
-    refused,
     text,
     tiles,
     with_payload,
@@ -151,55 +150,6 @@ def test_many_rows_apart(tmp_path):
     with iac.VariableRecordPack(tmp_path / "out.iac") as pack:
         assert pack.read_many(range(len(pack))) == payloads_of(rows)[1::2]
         assert pack.index_table["item_id"].num_chunks == 1
-
-
-def test_a_patient_of_dicom_stays_one(tmp_path):
-    from iatro.iac.adapters import dicom
-    from test_write_pack_adapters import write_dicom
-
-    (tmp_path / "in").mkdir()
-    for number in range(6):
-        write_dicom(tmp_path / "in" / f"{number}.dcm", f"1.2.3.{number // 3}", number)
-    path = tmp_path / "patient.iac"
-    dicom.build_dicom_patient_package(tmp_path / "in", path, effort=1)
-    was = dicom.DicomPatientReader(path).read_dicom(5)
-    for row in (0, 1, 2, 4):
-        flip_payload(path, row)
-    report = iac.repair(path, tmp_path / "out.iac")
-    assert (report.kept, report.dropped) == (2, 4)
-    found = peer_validate(tmp_path / "out.iac", 0, 0)
-    assert (found["records"], found["series"]) == (2, 1)
-    assert iac.PackReader(tmp_path / "out.iac").slide_table["instance_count"].to_pylist() == [2]
-    assert dicom.DicomPatientReader(tmp_path / "out.iac").read_dicom(1, verify=True) == was
-
-
-def test_an_instance_of_dicom_goes_with_all_its_frames(tmp_path):
-    from dicoms import pixels_of, set_pixels, slice_of
-    from iac_query.adapters.dicom import DicomPatientReader, build_dicom_patient_package_from_files
-
-    count, files = 4, []
-    for number in range(3):
-        ds = slice_of(number)
-        if number < 2:
-            set_pixels(ds, pixels_of(number, (count, 12, 16)), frames=True)
-        files.append(tmp_path / f"{number}.dcm")
-        ds.save_as(files[-1], enforce_file_format=True)
-    uids = [slice_of(number).SOPInstanceUID for number in range(3)]
-    path, out = tmp_path / "x.iac", tmp_path / "out.iac"
-    build_dicom_patient_package_from_files(files, path, storage="original")
-    was = DicomPatientReader(path)
-    flip_payload(path, was.row_of(uids[0], 3))
-    report = iac.repair(path, out)
-    assert (report.kept, report.dropped) == (count + 1, count)
-    now = DicomPatientReader(out)
-    assert now.series_table["instance_count"].to_pylist() == [2]
-    for frame in (0, count - 1):
-        row = now.row_of(uids[1], frame)
-        assert now.read_tags(row) == was.read_tags(was.row_of(uids[1], frame))
-    for uid, file in zip(uids[1:], files[1:], strict=True):
-        assert now.read_dicom(now.row_of(uid)) == file.read_bytes()
-    changed(path, index=replaced("frame_index", 1, 7))
-    refused(path, "rows are not all frames of each instance in their order")
 
 
 def test_a_bar_is_shown_where_asked(tmp_path, pack, capsys):

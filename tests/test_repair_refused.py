@@ -56,13 +56,6 @@ def test_a_pack_that_would_be_empty_is_refused(tmp_path):
     assert iac.repair(path, tmp_path / "out.iac").kept == 0
 
 
-def test_a_slide_image_loses_no_tiles(tmp_path):
-    path = write_pack(tmp_path / "x.iac", payloads_of(3), payload_type="wsi_image")
-    assert iac.repair(path, tmp_path / "out.iac").kept == 3
-    flip_payload(path, 2)
-    refused(path, "it must have every tile of its raster")
-
-
 def test_arguments(tmp_path, pack):
     out = tmp_path / "out.iac"
     with pytest.raises(ValueError, match="only local packs"):

@@ -6,6 +6,7 @@ import pytest
 from damaged_packs import SCHEMAS, errors_of
 from hypothesis import given
 from hypothesis import strategies as st
+from imaged_packs import DICOM, SLIDES
 from packs import DATA, HEADER_BYTES
 
 import iac_query as iac
@@ -14,9 +15,10 @@ pytestmark = pytest.mark.asan
 
 
 @pytest.fixture(scope="module")
-def whole_packs(tmp_path_factory) -> dict[str, bytes]:
+def whole_packs(tmp_path_factory, imaged_bytes) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("whole")
     packs = {name: build(folder / "x.iac").read_bytes() for name, build in SCHEMAS.items()}
+    packs |= imaged_bytes
     packs["many types"] = (DATA / "index_many_types.iac").read_bytes()
     return packs
 
@@ -38,6 +40,7 @@ def test_flipped_bytes_are_reported_and_repaired_or_refused(whole_packs, tmp_pat
     assert {row for row, *_ in found} == {
         f.row for f in report.source.findings if f.severity == "error"
     }
+    assert report.kept > 0
     assert errors_of(out) == []
 
 
@@ -60,6 +63,14 @@ def test_flipped_bytes_are_reported_and_repaired_or_refused(whole_packs, tmp_pat
                 "feature_record_bytes",
                 "text_schema_version",
                 "metadata_length",
+                "dicom_schema_version",
+                "wsi_schema_version",
+                "width",
+                "stored_tile_count",
+                "background_rgb",
+                "levels",
+                "raster_codec_params",
+                "raster_profile_selection",
             ]
         ),
         st.recursive(
@@ -75,7 +86,7 @@ def test_flipped_bytes_are_reported_and_repaired_or_refused(whole_packs, tmp_pat
             max_leaves=5,
         ),
     ),
-    name=st.sampled_from(sorted(SCHEMAS)),
+    name=st.sampled_from([*SCHEMAS, *DICOM, *SLIDES]),
 )
 def test_any_header_is_reported(whole_packs, tmp_path, fields, name):
     raw = whole_packs[name]

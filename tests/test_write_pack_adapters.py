@@ -6,7 +6,7 @@ import dicoms as dicom_files
 import numpy as np
 import pyarrow as pa
 import pytest
-from iac_query.adapters.dicom import build_dicom_patient_package_from_files
+from iac_query.adapters.dicom import DicomPatientReader, build_dicom_patient_package_from_files
 from iatro.iac.adapters import dicom, features, text, text_pair, tiles, validate
 from packs import DATA, assemble, layout_index, slide_table
 from pydicom.dataset import Dataset, FileMetaDataset
@@ -213,6 +213,10 @@ def test_some_instances_of_a_patient(con, tmp_path: Path, dicoms: Path):
     for row, source in enumerate((5, 4)):
         assert ours.read_dicom(row, verify=True) == theirs.read_dicom(source)
         assert np.array_equal(ours.read_pixel_array(row), theirs.read_pixel_array(source))
+        with DicomPatientReader(out) as reader:
+            assert np.array_equal(reader.read_pixel_array(row), ours.read_pixel_array(row))
+            assert reader.read_tags(row)["00080060"]["Value"] == ["CT"]
+            assert reader.rows_of_series("1.2.3.1").tolist() == [0, 1]
     pack = iac.PackReader(out)
     assert pack.slide_table["instance_count"].to_pylist() == [2]
     assert pack.header["metadata_length"] == pack.slide_table["template_length"][0].as_py()

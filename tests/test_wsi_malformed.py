@@ -218,7 +218,7 @@ def test_metadata_that_is_none(slide, tmp_path):
     with iac.PackReader(slide) as pack:
         payloads = pack.read_payloads(range(len(pack)))
         header, slides, index = pack.header, pack.slide_table, pack.index_table
-    for text in (b"no json", b"[1]", b"\xff"):
+    for text in (b"no json", b"[1]", b"\xff", b"[" * 100_000):
         payloads[-1] = iac.Codec.create("zstd").encode(text)
         iac.build_pack(tmp_path / "t.iac", header, slides, index, payloads, overwrite=True)
         with (

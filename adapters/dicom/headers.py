@@ -7,6 +7,7 @@ import zlib
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import ChecksumError, PackError, row_error
 from ...variable import VariableRecordPack
@@ -100,9 +101,11 @@ class Headers:
     def _read_template(self, series: int, verify: bool, row: int) -> Json:
         table = self._pack.slide_table
         path = self._pack.reader.package_path
-        if series >= table.num_rows:
+        # By its number: packs that are parts of others do not have all of them.
+        at = pc.index(table["series_idx"], series).as_py()
+        if at < 0:
             raise PackError(f"{path}: there is no series {series}")
-        entry = table.slice(series, 1).to_pylist()[0]
+        entry = table.slice(at, 1).to_pylist()[0]
         offset, length = entry["template_offset"], entry["template_length"]
         try:
             stored = self._pack.reader.read_data_span(offset, length)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .._patient_ids import normalised
 from .columns import TagColumn
 from .conflicts import MOST_KEPT, DicomConflict, DicomConflictError
 from .instance import (
@@ -74,7 +74,7 @@ class Intake:
         for key, series in self._series.items():
             named = self._patients.get(self._scope(key))
             if named is not None:
-                same = names.setdefault(_normalised(named.patient_id), named.patient_id)
+                same = names.setdefault(normalised(named.patient_id), named.patient_id)
                 series.patient_id = same
         return [self._series[key] for key in sorted(self._series)]
 
@@ -146,7 +146,7 @@ class Intake:
         known = self._patients.get(self._scope(instance.key))
         if known is None or not instance.patient_id:
             return
-        if _normalised(known.patient_id) != _normalised(instance.patient_id):
+        if normalised(known.patient_id) != normalised(instance.patient_id):
             raise _conflict_of(
                 known,
                 instance,
@@ -177,8 +177,3 @@ class Intake:
 
 def _conflict_of(first: Instance, second: Instance, reason: str, advice: str) -> DicomConflictError:
     return DicomConflictError([DicomConflict(first.source, second.source, reason, advice)])
-
-
-def _normalised(patient_id: str) -> str:
-    """A Patient ID as it is compared."""
-    return unicodedata.normalize("NFKC", patient_id).strip().casefold()

@@ -125,7 +125,7 @@ class PixelRows:
                 array = None
                 if position not in failures:
                     try:
-                        array = self._single(row, *decoded[position])
+                        array = self.single(row, *decoded[position])
                     except PackError as error:
                         if raises:
                             raise
@@ -167,8 +167,11 @@ class PixelRows:
             return None
         return np.frombuffer(batch.take_data(), dtype).reshape(len(rows), *shape)
 
-    def _single(self, row: int, data: Array, image: Array | None) -> Array:
-        """One row's array from what the core made of its payload."""
+    def single(self, row: int, data: Array, image: Array | None) -> Array:
+        """One row's array from what the core made of its payload: bytes, or an image as well.
+
+        Raises CodecError for what is no frame of the row.
+        """
         codec_id, shape, dtype = self.at("codec_id", row), self.shape(row), self.dtype(row)
         try:
             if codec_id in schema.NEED_PYDICOM:

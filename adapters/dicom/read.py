@@ -104,7 +104,7 @@ class DicomPatientReader:
                 raise KeyError(
                     f"{self._pack.reader.package_path}: has {uids.count(series)} such series"
                 )
-            series = uids.index(series)
+            series = self.series_table["series_idx"][uids.index(series)].as_py()
         rows = np.flatnonzero(self._pixels.column("series_idx") == series)
         if len(rows) == 0:
             raise KeyError(f"{self._pack.reader.package_path}: has no series {series}")

@@ -9,6 +9,8 @@ import pyarrow as pa
 from ..._tables import LAYOUT
 from ...codec import Codec
 from ...cohorts.adapter_packs import ADAPTERS
+from .._dicom_columns import EXACT as EXACT
+from .._dicom_columns import FRAMES as FRAMES
 
 PAYLOAD_TYPE = "dicom_patient"
 
@@ -64,16 +66,3 @@ def record_codecs(used: set[int], effort: int) -> list[dict[str, Any]]:
 _ADAPTER = ADAPTERS[PAYLOAD_TYPE]
 INSTANCES = pa.schema({n: type for n, type in _ADAPTER.index.items() if n not in LAYOUT})
 SERIES = pa.schema({**_ADAPTER.slides, "patient_id": pa.string()})
-
-#: What version 2 has besides, before the layout columns. Of an instance's frames, which follow
-#: each other, only the first has a delta and a header.
-FRAMES = pa.schema(
-    {
-        "frame_index": pa.uint32(),
-        "number_of_frames": pa.uint32(),
-        "planar_configuration": pa.uint8(),
-        "codec_id": pa.uint8(),
-    }
-)
-
-EXACT = pa.schema({"dicom_header": pa.large_binary(), "dicom_header_crc32": pa.uint32()})

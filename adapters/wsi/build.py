@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from typing import IO, Any
@@ -16,7 +16,6 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..._options import PathLike, worker_count
-from ..._tables import LAYOUT
 from ...build import build_pack_streaming
 from ...codec import Codec
 from .._encoding import refuse_existing
@@ -26,6 +25,7 @@ from .schema import (
     ASSOCIATED_ID,
     EXTENDED_SCHEMA_VERSION,
     ICC_NAME,
+    INDEX,
     MAX_TILE_SIDE,
     METADATA_NAME,
     NONE_ID,
@@ -38,22 +38,6 @@ from .schema import (
 from .sources import Source, open_source
 
 _ZSTD_LEVEL = 3
-
-_INDEX = pa.schema(
-    {
-        "kind": pa.uint8(),
-        "name": pa.string(),
-        "tile_x": pa.uint32(),
-        "tile_y": pa.uint32(),
-        "valid_width": pa.uint16(),
-        "valid_height": pa.uint16(),
-        "image_width": pa.uint32(),
-        "image_height": pa.uint32(),
-        "codec_id": pa.uint8(),
-        **LAYOUT,
-        "flags": pa.uint8(),
-    }
-)
 
 
 def build_wsi_image_package(
@@ -196,14 +180,8 @@ class _Extras:
         #: Of each its columns of the index.
         self.rows: list[dict[str, Any]] = []
         self.payloads: list[bytes] = []
-        zstd = Codec.create(Codec.ZSTD, level=_ZSTD_LEVEL)
-        text = json.dumps(
-            _scanner_metadata(source, provenance),
-            sort_keys=True,
-            separators=(",", ":"),
-            allow_nan=False,
-        )
-        self._add(Kind.SCANNER_METADATA, METADATA_NAME, ZSTD_ID, zstd.encode(text.encode()))
+        metadata = encoded_metadata(_scanner_metadata(source, provenance))
+        self._add(Kind.SCANNER_METADATA, METADATA_NAME, ZSTD_ID, metadata)
         if source.icc_profile is not None:
             self._add(Kind.ICC_PROFILE, ICC_NAME, NONE_ID, source.icc_profile)
         codec = jxl_codec(jxl_params(0, profile.effort))
@@ -223,6 +201,12 @@ class _Extras:
     def _add(self, kind: Kind, name: str, codec_id: int, payload: bytes, **columns: Any) -> None:
         self.rows.append({"kind": int(kind), "name": name, "codec_id": codec_id, **columns})
         self.payloads.append(payload)
+
+
+def encoded_metadata(metadata: Mapping[str, Any]) -> bytes:
+    """The scanner's metadata as they are stored."""
+    text = json.dumps(metadata, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return Codec.create(Codec.ZSTD, level=_ZSTD_LEVEL).encode(text.encode())
 
 
 def _scanner_metadata(source: Source, provenance: str) -> dict[str, Any]:
@@ -271,7 +255,7 @@ def _index(profile: Profile, raster: Raster, levels: Sequence[int], extras: _Ext
         ),
         *more,
     ]
-    schema = _INDEX.append(pa.field("level", pa.uint8())) if levels else _INDEX
+    schema = INDEX.append(pa.field("level", pa.uint8())) if levels else INDEX
     columns = {name: [row.get(name) for row in rows] for name in schema.names}
     columns["flags"] = [0] * len(rows)
     return pa.table(columns, schema)

@@ -138,7 +138,7 @@ class WsiImageReader:
         row = self._index.metadata_row
         try:
             metadata = json.loads(self._decoded(row))
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             if isinstance(error, PackError):
                 raise
             raise self._error(row, "scanner metadata is no JSON") from error

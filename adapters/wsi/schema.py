@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._tables import LAYOUT
 from ...errors import PackError, row_error
 from ...pack import PackReader
 
@@ -28,6 +29,23 @@ ICC_NAME = "icc_profile"
 ZSTD_ID, NONE_ID, ASSOCIATED_ID = 1, 2, 3
 RASTER_IDS = {"jxl": 0, "jpeg2000": 4, "jpeg": 5}
 
+#: Tiles have a place, images beside the raster a size; what a record has not is NULL.
+INDEX = pa.schema(
+    {
+        "kind": pa.uint8(),
+        "name": pa.string(),
+        "tile_x": pa.uint32(),
+        "tile_y": pa.uint32(),
+        "valid_width": pa.uint16(),
+        "valid_height": pa.uint16(),
+        "image_width": pa.uint32(),
+        "image_height": pa.uint32(),
+        "codec_id": pa.uint8(),
+        **LAYOUT,
+        "flags": pa.uint8(),
+    }
+)
+
 MAX_TILE_SIDE = 65535
 #: Of a level, background included.
 _MAX_TILES = 1 << 28
@@ -41,6 +59,11 @@ class Kind(IntEnum):
     ICC_PROFILE = 2
     ASSOCIATED_IMAGE = 3
     ASSOCIATED_ICC_PROFILE = 4
+
+    @property
+    def words(self) -> str:
+        """What messages call it."""
+        return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)

@@ -45,15 +45,10 @@ def templates(pack: _native.Pack, slides: pa.Table, index: pa.Table) -> tuple[by
     return b"".join(found), slides
 
 
-def whole_instances(
-    pack: _native.Pack, index: pa.Table, kept: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
+def whole_instances(index: pa.Table, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Which rows are kept when an instance that loses a frame goes: readers find the header of all
     its frames in the row of the first, so many rows before as the frame's number.
-
-    Raises PackError where the source has not all frames of each instance.
     """
-    _require_whole(pack, index)
     firsts = np.arange(index.num_rows) - _frames(index)
     return kept & ~np.isin(firsts, firsts[~kept])
 

@@ -17,15 +17,13 @@ from .._options import PathLike, shows_progress
 from .._urls import is_url, local_path
 from ..batch import ContiguousRecordBatch
 from ..build import write_data, write_records
-from ..cohorts import adapter_packs as adapters
-from ..cohorts import dicom_templates as dicom
 from ..decoding.rows import kept_rows
 from ..errors import PackError
 from ..pack import PackReader
 from . import records
-from ._validate import findings, report_of
-from .checked_pack import UNREADABLE, CheckedPack, reason_of
-from .report import Finding, PackReport
+from ._validate import findings, report_of, rules_of
+from .checked_pack import UNREADABLE, CheckedPack, Remains, reason_of
+from .report import Finding, PackReport, bounded
 
 __all__ = ["RepairReport", "repair"]
 
@@ -37,20 +35,23 @@ class RepairReport:
     """What :func:`repair` did.
 
     ``kept`` and ``dropped`` are numbers of records; ``source`` is what was found in the pack that
-    was read, with its rows.
+    was read, with its rows. ``changes`` says of rows of that pack, at most 100, what became of
+    them where they are not simply gone: tiles of a slide that are background now.
     """
 
     out: str
     kept: int
     dropped: int
     source: PackReport
+    changes: tuple[Finding, ...] = ()
 
     def to_table(self) -> pa.Table:
         """The findings as a table of pack, row, severity, check and reason."""
         return self.source.to_table()
 
     def __str__(self) -> str:
-        lines = [f"  {finding}" for finding in self.source.findings if finding.severity == "error"]
+        errors = [finding for finding in self.source.findings if finding.severity == "error"]
+        lines = [f"  {finding}" for finding in [*errors, *self.changes]]
         return "\n".join([f"{self.out}: {self.kept:,} records, {self.dropped:,} dropped", *lines])
 
 
@@ -68,16 +69,20 @@ def repair(
     out: bytes that are not those of the crc32, do not decode or lie outside the data segment, a
     record that is not what its schema asks for, a slide that does not exist. All others keep their
     stored bytes, their order and their columns; header and slide table stay as they are, a slide
-    without rows too. Instances of DICOM go with all their frames, and series without any. A pack
-    without damage comes out equal. Else ``offset``, ``length`` and ``crc32`` are made anew, and
-    bytes of no record are left out.
+    without rows too. A pack without damage comes out equal. Else ``offset``, ``length`` and
+    ``crc32`` are made anew, and bytes of no record are left out.
+
+    * DICOM: instances go with all their frames, series without any go too, and counts of
+      instances are made anew.
+    * Whole slides: tiles that are left out are background, which ``changes`` says of each; images
+      beside the raster go with their profiles and what the scanner metadata say of them.
 
     Raises PackError, and writes nothing, for what leaving out rows does not mend: a broken header
-    or table, ids that repeat (which of them is right cannot be told), a whole-slide image that
-    would lose tiles, and a pack that would lose all records. PackNotFoundError and OSError for a
-    file that cannot be read or written, FileExistsError where there is one and not ``overwrite``,
-    ValueError for a URL, whose failures may pass, and for ``out`` being ``path``. The pack appears
-    at ``out`` whole or not at all.
+    or table, ids that repeat (which of them is right cannot be told), a whole slide without its
+    scanner metadata or any whole tile, and a pack that would lose all records. PackNotFoundError
+    and OSError for a file that cannot be read or written, FileExistsError where there is one and
+    not ``overwrite``, ValueError for a URL, whose failures may pass, and for ``out`` being
+    ``path``. The pack appears at ``out`` whole or not at all.
     """
     source, target = local_path(os.fsdecode(path)), local_path(os.fsdecode(out))
     if is_url(source):
@@ -95,27 +100,34 @@ def repair(
             bar = tqdm(total=size, unit="B", unit_scale=True, desc="repair")
             pack.advance = bar.update
         try:
-            report, kept = _checked(pack)
-            _write(pack, kept, target, overwrite)
+            report, remains = _checked(pack)
+            _write(pack, remains, target, overwrite)
         finally:
             if bar is not None:
                 bar.close()
-    count = int(kept.sum())
-    return RepairReport(os.path.abspath(target), count, len(kept) - count, report)
+    out, records = os.path.abspath(target), len(pack)
+    if remains is None:
+        return RepairReport(out, records, 0, report)
+    count = int(remains.kept.sum())
+    changes, _, _ = bounded(remains.changes)
+    return RepairReport(out, count, records - count, report, changes)
 
 
-def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
-    """What is found in the pack, and which rows are kept. Raises PackError for what cannot be
-    repaired.
+def _checked(pack: CheckedPack) -> tuple[PackReport, Remains | None]:
+    """What is found in the pack, and what is left of it, None for all. Raises PackError for what
+    cannot be repaired.
     """
     kept = np.ones(len(pack), bool)
     unmended: list[Finding] = []
     repeated: list[Finding] = []
+    miscounted: list[Finding] = []
 
     def noted() -> Iterator[Finding]:
         for finding in findings(pack, 0, 0):
             if finding.severity == "error":
-                if finding.row is None:
+                if finding.check == "counts":
+                    miscounted.append(finding)
+                elif finding.row is None:
                     unmended.append(finding)
                 elif finding.check == "ids":
                     repeated.append(finding)
@@ -127,15 +139,13 @@ def _checked(pack: CheckedPack) -> tuple[PackReport, npt.NDArray[np.bool_]]:
     unmended += [finding for finding in repeated if kept[finding.row]]
     if unmended:
         raise _refused(pack.path, str(unmended[0]))
-    if not kept.all():
-        if pack.payload_type in adapters.WHOLE:
-            raise _refused(pack.path, adapters.WHOLE[pack.payload_type])
-        if pack.payload_type == dicom.PAYLOAD_TYPE:
-            with _refusing(pack.path):
-                kept = dicom.whole_instances(pack.native, pack.reader.index_table, kept)
-        if not kept.any():
-            raise _refused(pack.path, "no record is whole")
-    return report, kept
+    if kept.all() and not miscounted:
+        return report, None
+    with _refusing(pack.path):
+        remains = rules_of(pack.payload_type).remains(pack, kept)
+    if not remains.kept.any():
+        raise _refused(pack.path, "no record is whole")
+    return report, remains
 
 
 @contextmanager
@@ -153,30 +163,32 @@ def _refused(pack: str, reason: str) -> PackError:
     return error
 
 
-def _write(pack: CheckedPack, kept: npt.NDArray[np.bool_], out: str, overwrite: bool) -> None:
-    header, slides, index = pack.header, pack.reader.slide_table, pack.reader.index_table
-    if kept.all():
-        write_data(out, header, slides, index, _data_segment(pack), overwrite=overwrite)
+def _write(pack: CheckedPack, remains: Remains | None, out: str, overwrite: bool) -> None:
+    index = pack.reader.index_table
+    if remains is None:
+        slides = pack.reader.slide_table
+        write_data(out, pack.header, slides, index, _data_segment(pack), overwrite=overwrite)
         return
-    index = kept_rows(index, kept).combine_chunks()
-    stored = _stored(pack, np.flatnonzero(kept))
+    header, slides = remains.header, remains.slides
+    index = kept_rows(index, remains.kept).combine_chunks()
     if pack.native.kind == "fixed":
-        chunks = (batch.buffer for batch in stored)
+        chunks = (batch.buffer for batch in _stored(pack, np.flatnonzero(remains.kept)))
         write_data(out, header, slides, index, chunks, overwrite=overwrite)
         return
-    prefix = b""
-    if pack.payload_type == dicom.PAYLOAD_TYPE:
-        prefix, slides = _series(pack, slides, index)
-        header = dicom.header(header, prefix)
-    blocks = (batch.to_arrow() for batch in stored)
-    write_records(out, header, slides, index, blocks, prefix=prefix, overwrite=overwrite)
+    blocks = _blocks(pack, remains)
+    write_records(out, header, slides, index, blocks, prefix=remains.prefix, overwrite=overwrite)
 
 
-def _series(pack: CheckedPack, slides: pa.Table, index: pa.Table) -> tuple[bytes, pa.Table]:
-    """Series count their instances, and one without any has no place."""
-    with _refusing(pack.path):
-        used = np.isin(slides["series_idx"].to_numpy(), index["series_idx"].to_numpy())
-        return dicom.templates(pack.native, kept_rows(slides, used), index)
+def _blocks(pack: CheckedPack, remains: Remains) -> Iterator[pa.LargeBinaryArray | list[bytes]]:
+    """The payloads of the rows that are kept, those that are stored anew among them."""
+    rows = np.flatnonzero(remains.kept)
+    first = 0
+    for row in [*sorted(remains.payloads), len(pack)]:
+        for batch in _stored(pack, rows[(rows >= first) & (rows < row)]):
+            yield batch.to_arrow()
+        if row in remains.payloads:
+            yield [remains.payloads[row]]
+        first = row + 1
 
 
 def _data_segment(pack: CheckedPack) -> Iterator[bytes]:

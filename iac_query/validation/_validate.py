@@ -37,9 +37,9 @@ def validate(
     pattern as :func:`scan_iac` has it, a URL, or a list of these.
 
     Looked at are header and tables; where every record is stored; crc32s and a sample of decoded
-    records; and for image tiles, features and clinical text what their schemas ask for: columns,
-    unique ids, slides that exist, sizes of images, documents. Of packs of another type a note says
-    that their schema is not known.
+    records; and of the adapters' packs what their schemas ask for: columns, unique ids, slides that
+    exist, sizes of images, documents, headers of DICOM instances, the grid of a whole slide. Of
+    packs of another type a note says that their schema is not known.
 
     * ``max_decode``: records of a pack to decode, spread evenly; 0 for all.
     * ``max_crc``: records of a pack to compare with their crc32, beside those; 0 for all.
@@ -169,7 +169,7 @@ def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Findi
 
 
 def _findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Finding]:
-    rules = _rules_of(pack.payload_type)
+    rules = rules_of(pack.payload_type)
     yield from container.check_tables(pack)
     places = container.Places(pack)
     yield from places.check()
@@ -191,7 +191,8 @@ def _findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Find
     yield from records.check_decoded(pack, np.flatnonzero(decode), places.lengths, rules)
 
 
-def _rules_of(payload_type: str | None) -> Rules:
+def rules_of(payload_type: str | None) -> Rules:
+    """The rules of packs of a type, none where it is not known."""
     # The adapters know what their records hold, and import this package: they come when needed.
     from ..adapters.validate import RULES
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -91,6 +91,32 @@ class CheckedPack:
                     self._columns[key] = self.read_columns(table, [name])[name]
         return self._columns[key]
 
+    def index_rows(self, names: Iterable[str], rows: Rows) -> list[dict[str, Any]]:
+        """Some rows of the index, of the columns that can be read, which are kept."""
+        found = {name: self.column("index", name) for name in names}
+        taken = {n: c.take(as_indices(rows)) for n, c in found.items() if c is not None}
+        return pa.table(taken).to_pylist()
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a pack becomes without its damaged rows."""
+
+    kept: npt.NDArray[np.bool_]
+    header: Mapping[str, Any]
+    slides: pa.Table
+    #: Bytes before all records that belong to none.
+    prefix: bytes = b""
+    #: By row, what is stored in place of its bytes.
+    payloads: Mapping[int, bytes] = field(default_factory=dict)
+    #: What became of dropped rows, where they are not simply gone.
+    changes: tuple[Finding, ...] = ()
+
+
+def without_rows(pack: CheckedPack, kept: npt.NDArray[np.bool_]) -> Remains:
+    """The remains of a pack whose rows do not know of each other."""
+    return Remains(kept, pack.header, pack.reader.slide_table)
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -100,6 +126,8 @@ class Rules:
     tables: Callable[[CheckedPack], Iterator[Finding]] | None = None
     #: Checks decoded records of rows, all of which could be decoded.
     records: Callable[[CheckedPack, Rows, Batch], Iterator[Finding]] | None = None
+    #: What is left when only some rows are kept. Raises PackError where that is no such pack.
+    remains: Callable[[CheckedPack, npt.NDArray[np.bool_]], Remains] = without_rows
 
 
 #: What reading a damaged pack raises. PackError is a ValueError.
@@ -121,3 +149,8 @@ def numbers(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 def rows_where(mask: pa.ChunkedArray) -> Rows:
     """The rows in which a column of bools is true."""
     return numbers(pa.chunked_array([pc.indices_nonzero(mask)])).astype(np.int64)
+
+
+def as_indices(rows: Rows) -> pa.Array:
+    """Rows for pyarrow's ``take``, without a copy. ``pa.array`` would import pandas."""
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(rows)])

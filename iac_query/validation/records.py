@@ -89,8 +89,9 @@ def _check_batch(pack: CheckedPack, rows: Rows, rules: Rules) -> Iterator[Findin
         yield from _check_batch(pack, rows[:half], rules)
         yield from _check_batch(pack, rows[half:], rules)
         return
-    kind = ImageBatch if decode and pack.native.decodes_to_images else ContiguousRecordBatch
-    batch = kind.from_native(native, "skip")
+    # Of records with several codecs only some are images.
+    images = native.images is not None or (decode and pack.native.decodes_to_images)
+    batch = (ImageBatch if images else ContiguousRecordBatch).from_native(native, "skip")
     yield from _failed(pack, rows, batch.errors)
     if rules.records is not None and len(batch):
         yield from rules.records(pack, rows[batch.positions], batch)

@@ -45,6 +45,8 @@ class Finding:
     * ``"codec"``: whether records decode;
     * ``"schema"``: header and columns of the payload type;
     * ``"ids"``: whether ids and slide numbers are unique;
+    * ``"counts"``: how many records header and tables say there are, which :func:`repair` sets
+      right;
     * ``"payload"``: what decoded records hold.
     """
 

@@ -140,12 +140,14 @@ static py::list dicom_patient_ids(const Pack& pack, const Rows& rows, bool verif
 }
 
 // The text of each row's header, or of one element of it; empty where that is missing or empty.
+// `max_batch_bytes` bounds what they are together, 0: by the memory that there is.
 static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<std::string>& tag,
-                        bool verify, const std::string& on_error) {
+                        bool verify, const std::string& on_error, uint64_t max_batch_bytes) {
   const OnError rule = parse_on_error(on_error);
   const std::optional<uint32_t> number = tag ? std::optional(dicom::parse_tag(*tag)) : std::nullopt;
   ReadOptions options;
   options.verify = verify;
+  options.limits.batch_bytes = max_batch_bytes;
   const py::gil_scoped_release release;
   try {
     Failures failures(pack.path(), span_of(rows));
@@ -166,6 +168,11 @@ static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<
         failures.add(i, error);
       }
       lengths.push_back(texts.size() - start);
+      if (max_batch_bytes > 0 && texts.size() > max_batch_bytes) {
+        throw Error(Error::Kind::argument, "DICOM headers of more than " +
+                                               std::to_string(max_batch_bytes) +
+                                               " bytes, ask for fewer rows at a time");
+      }
     }
     Buffer data = Buffer::allocate(texts.size());
     data.set_size(texts.size());
@@ -230,7 +237,7 @@ void bind_pack(py::module_& module) {
            py::arg("max_record_bytes"))
       .def("dicom_patient_ids", &dicom_patient_ids, py::arg("rows"), py::arg("verify"))
       .def("dicom_tags", &dicom_tags, py::arg("rows"), py::arg("tag"), py::arg("verify"),
-           py::arg("on_error"))
+           py::arg("on_error"), py::arg("max_batch_bytes") = 0)
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));
 }
 
