@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "iac/interrupt.h"
 #include "iac/platform.h"
 #include "iac/scratch.h"
 #include "iac/workers.h"
@@ -182,6 +183,7 @@ class BatchDecoder::Round {
 
     std::atomic<bool> equal{true};
     parallel_for(chunks_, workers, [&](size_t chunk) {
+      check_interrupt();
       for (size_t row = begin(chunk); row < end(chunk) && equal; ++row) {
         if (!decodes_to(row, size)) equal = false;
       }
@@ -206,6 +208,7 @@ class BatchDecoder::Round {
   // end nobody told, would be waited for by the ones behind.
   void decode(size_t chunk) {
     try {
+      check_interrupt();
       decode_rows(chunk);
     } catch (...) {
       abandon();

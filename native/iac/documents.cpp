@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "iac/error.h"
+#include "iac/interrupt.h"
 #include "iac/utf8.h"
 #include "iac/workers.h"
 
@@ -332,6 +333,7 @@ std::vector<PatientDocuments> parse_documents(std::span<const Bytes> payloads, D
                                               unsigned workers, Failures& failures) {
   std::vector<PatientDocuments> patients(payloads.size());
   parallel_for(payloads.size(), worker_count(workers, payloads.size()), [&](size_t i) {
+    check_interrupt();
     try {
       patients[i] = parse_documents(payloads[i], kind);
     } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "iac/checksum.h"
+#include "iac/interrupt.h"
 
 namespace iac {
 namespace {
@@ -208,6 +209,7 @@ void gather(const GatherRequest& request, size_t first, Failures& failures) {
   const Plan plan = make_plan(request.spans, request.source.style());
   Outage outage;
   request.source.for_each_read(plan.cuts.size() - 1, request.workers, [&](size_t g) {
+    check_interrupt();
     fetch(request, plan.group(g), plan.copies, first, outage, failures);
   });
 }

@@ -44,7 +44,7 @@ void add(Sums sums, const py::list& tiles, const Rows& places, std::pair<double,
   const AreaAxis rows{start.first, scale.first, static_cast<size_t>(sums.shape(0))};
   const AreaAxis columns{start.second, scale.second, static_cast<size_t>(sums.shape(1))};
   double* const out = sums.mutable_data();
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   add_area_sums(held, *type, background, rows, columns, out, workers);
 }
 

@@ -10,6 +10,7 @@
 #include "iac/batch.h"
 #include "iac/bytes.h"
 #include "iac/decode.h"
+#include "iac/interrupt.h"
 
 namespace iac::python {
 
@@ -24,6 +25,22 @@ void bind_codec(py::module_& module);
 void bind_documents(py::module_& module);
 void bind_pack(py::module_& module);
 void bind_writer(py::module_& module);
+
+// Work without the interpreter's lock. Where the core checks for interrupts it ends with what the
+// handler of a signal raises, as that of Ctrl-C does.
+class Unlocked {
+ public:
+  Unlocked() : interruptible_(run_signal_handlers) {}
+
+ private:
+  static void run_signal_handlers() {
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+
+  py::gil_scoped_release release_;
+  Interruptible interruptible_;
+};
 
 // The Python exception for an Error (see iac_query.errors).
 py::object exception_of(const Error& error);

@@ -10,7 +10,7 @@ py::bytes encode_bytes(const ByteCodec& codec, py::handle object) {
   const BufferView view(object);
   std::vector<std::byte> out;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     codec.encode(view.bytes(), out);
   }
   return to_bytes(out);
@@ -21,8 +21,11 @@ template <class Encode>
 py::list encode_all(size_t count, unsigned workers, Encode encode) {
   std::vector<std::vector<std::byte>> encoded(count);
   {
-    const py::gil_scoped_release release;
-    parallel_for(count, worker_count(workers, count), [&](size_t i) { encode(i, encoded[i]); });
+    const Unlocked unlocked;
+    parallel_for(count, worker_count(workers, count), [&](size_t i) {
+      check_interrupt();
+      encode(i, encoded[i]);
+    });
   }
   py::list out;
   for (const auto& payload : encoded) out.append(to_bytes(payload));
@@ -70,7 +73,7 @@ Batch decode_many(const Codec& codec, const py::list& payloads, unsigned workers
                   uint64_t max_samples) {
   const OnError rule = parse_on_error(on_error);
   const auto views = hold(payloads);
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   std::vector<Bytes> bytes;
   uint64_t total = 0;
   for (const BufferView& view : views) {

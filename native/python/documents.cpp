@@ -33,7 +33,7 @@ py::list parse(py::handle payloads, const py::array_t<uint64_t, py::array::c_sty
   std::vector<PatientDocuments> patients;
   Batch failed;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     for (size_t i = 0; i < records.size(); ++i) {
       const uint64_t start = offsets.data()[i];
       records[i] = view.bytes().subspan(start, offsets.data()[i + 1] - start);

@@ -23,7 +23,7 @@ static Batch read(const Pack& pack, const Rows& rows, bool decode, unsigned work
                             {max_record_bytes, max_batch_bytes, max_samples},
                             text,
                             images};
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   return pack.read(span_of(rows), options);
 }
 
@@ -31,13 +31,13 @@ static Batch read(const Pack& pack, const Rows& rows, bool decode, unsigned work
 static py::bytes read_one_stored(const Pack& pack, int64_t row, bool verify) {
   Span span;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     span = pack.locate_one(row);
   }
   const py::bytes record(static_cast<const char*>(nullptr), span.length);
   auto* const out = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(record.ptr()));
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     pack.read_one(row, span, verify, {out, span.length});
   }
   return record;
@@ -49,7 +49,7 @@ static py::bytes read_one(const Pack& pack, int64_t row, bool decode, bool verif
   const ReadOptions options{decode, 1, verify, OnError::raise, {max_record_bytes}};
   Batch batch;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     batch = pack.read({&row, 1}, options);
   }
   return to_bytes(batch.data.bytes());
@@ -58,7 +58,7 @@ static py::bytes read_one(const Pack& pack, int64_t row, bool decode, bool verif
 static py::tuple locate(const Pack& pack, const Rows& rows) {
   std::vector<uint64_t> offsets, lengths;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     for (const Span& span : pack.locate(span_of(rows))) {
       offsets.push_back(span.offset);
       lengths.push_back(span.length);
@@ -71,7 +71,7 @@ static py::bytes read_data(const Pack& pack, uint64_t offset, uint64_t length) {
   if (length > pack.header().data.length) pack.read_data({offset, length}, {});  // throws
   std::vector<std::byte> out(length);
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     pack.read_data({offset, length}, out);
   }
   return to_bytes(out);
@@ -105,7 +105,7 @@ static py::capsule table(const Pack& pack, const std::string& name,
 static py::bytes table_bytes(const Pack& pack, const std::string& name) {
   std::vector<std::byte> out;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     out = pack.read_table(name == "slide" ? pack.header().slide_table : pack.header().index_table);
   }
   return to_bytes(out);
@@ -129,7 +129,7 @@ static py::list dicom_patient_ids(const Pack& pack, const Rows& rows, bool verif
   options.verify = verify;
   std::vector<std::optional<std::string>> ids;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     try {
       ids = pack.dicom_headers().patient_ids(span_of(rows), options);
     } catch (Error& error) {
@@ -148,7 +148,7 @@ static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<
   ReadOptions options;
   options.verify = verify;
   options.limits.batch_bytes = max_batch_bytes;
-  const py::gil_scoped_release release;
+  const Unlocked unlocked;
   try {
     Failures failures(pack.path(), span_of(rows));
     const auto headers = pack.dicom_headers().read(span_of(rows), options, failures);
@@ -186,7 +186,7 @@ static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<
 void bind_pack(py::module_& module) {
   py::class_<Pack, std::shared_ptr<Pack>>(module, "Pack")
       .def(py::init([](const std::string& path) {
-             const py::gil_scoped_release release;
+             const Unlocked unlocked;
              return std::const_pointer_cast<Pack>(Pack::open(path));
            }),
            py::arg("path"))
@@ -196,7 +196,7 @@ void bind_pack(py::module_& module) {
              std::string path, uint64_t gap, uint64_t group, unsigned at_once) {
             const auto source = make_source(std::move(read), std::move(ask_version), size,
                                             std::move(version), {gap, group, at_once});
-            const py::gil_scoped_release release;
+            const Unlocked unlocked;
             source->start(path);
             return std::const_pointer_cast<Pack>(Pack::open(source, std::move(path)));
           },
@@ -224,7 +224,7 @@ void bind_pack(py::module_& module) {
           [](const Pack& pack, const Rows& rows) {
             std::vector<uint32_t> stamps;
             {
-              const py::gil_scoped_release release;
+              const Unlocked unlocked;
               stamps = pack.stamps(span_of(rows));
             }
             return to_array(std::move(stamps));

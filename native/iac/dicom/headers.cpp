@@ -10,6 +10,7 @@
 #include "iac/codec/codec.h"
 #include "iac/dicom/value.h"
 #include "iac/error.h"
+#include "iac/interrupt.h"
 #include "iac/platform.h"
 #include "iac/table_values.h"
 #include "iac/workers.h"
@@ -221,6 +222,7 @@ std::vector<std::shared_ptr<const Header>> Headers::read_instances(
   };
   const size_t pieces = (rows.size() + rows_a_thread - 1) / rows_a_thread;
   parallel_for(pieces, worker_count(options.workers, pieces), [&](size_t piece) {
+    check_interrupt();
     const size_t end = std::min(rows.size(), (piece + 1) * rows_a_thread);
     for (size_t i = piece * rows_a_thread; i < end && bytes <= limit; ++i) {
       try {

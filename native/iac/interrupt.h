@@ -1,0 +1,24 @@
+// Stopping what the core is at when its caller no longer wants it: on Ctrl-C, say.
+#pragma once
+
+#include <functional>
+
+namespace iac {
+
+// While one lives, check_interrupt() on the thread that made it runs `check`, which throws to stop.
+class Interruptible {
+ public:
+  explicit Interruptible(std::function<void()> check);
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible();
+
+ private:
+  std::function<void()> check_;
+  const std::function<void()>* outer_;
+};
+
+// Called between pieces of work. Checks at most every 50 ms, and never on threads that only help.
+void check_interrupt();
+
+}  // namespace iac
