@@ -42,11 +42,10 @@ FrameFormats::FrameFormats(const Table& index, std::span<const int64_t> rows)
     : syntax_(TableValues::find(index, "source_transfer_syntax", rows)),
       interpretation_(TableValues::find(index, "photometric_interpretation", rows)),
       planar_(TableValues::find(index, "planar_configuration", rows)),
-      allocated_(TableValues::find(index, "bits_allocated", rows)),
-      stored_(TableValues::find(index, "bits_stored", rows)),
-      representation_(TableValues::find(index, "pixel_representation", rows)) {}
+      stored_(TableValues::find(index, "bits_stored", rows)) {}
 
-std::optional<FrameFormat> FrameFormats::find(int64_t row, const ImageShape& image) const {
+std::optional<FrameFormat> FrameFormats::find(int64_t row, const ImageShape& image,
+                                              int bits_allocated) const {
   const auto syntax = syntax_ ? syntax_->bytes(row) : std::nullopt;
   const auto encoding = syntax ? encoding_of(*syntax) : std::nullopt;
   if (!encoding) return std::nullopt;
@@ -57,22 +56,11 @@ std::optional<FrameFormat> FrameFormats::find(int64_t row, const ImageShape& ima
   if (image.channels > 1) {
     format.planar = number(planar_, "planar_configuration", row, 0, 1) == 1;
   }
-  const int width = static_cast<int>(size_of(image.type)) * 8;
-  format.bits_allocated = number(allocated_, "bits_allocated", row, 1, 64);
-  const bool are_bits = format.bits_allocated == 1 && image.type == PixelType::uint8;
+  const bool are_bits = bits_allocated == 1;
   if (are_bits && format.encoding == Encoding::rle) throw bad("bits_allocated is 1 of an RLE frame");
-  if (format.bits_allocated != width && !are_bits) {
-    throw bad("bits_allocated is " + std::to_string(format.bits_allocated) +
-              ", pixel_dtype says " + std::string(name_of(image.type)));
-  }
-  format.bits_stored = format.bits_allocated;
+  format.bits_allocated = format.bits_stored = bits_allocated;
   if (is_integer(image.type)) {
-    format.bits_stored = number(stored_, "bits_stored", row, 1, format.bits_allocated);
-    const bool has_signs = number(representation_, "pixel_representation", row, 0, 1) == 1;
-    if (has_signs != is_signed(image.type) && !are_bits) {
-      throw bad(std::string("pixel_representation is ") + (has_signs ? "1" : "0") +
-                ", pixel_dtype says " + std::string(name_of(image.type)));
-    }
+    format.bits_stored = number(stored_, "bits_stored", row, 1, bits_allocated);
   }
   const auto interpretation = interpretation_ ? interpretation_->bytes(row) : std::nullopt;
   if (!interpretation) throw bad("photometric_interpretation is missing");

@@ -30,12 +30,12 @@ class FrameFormats {
   // Reads what the index table says of rows, which must be rows of it. Throws Error.
   FrameFormats(const Table& index, std::span<const int64_t> rows);
 
-  // The format of a row's frame, which is that image; nothing for a transfer syntax whose frames
-  // are neither native nor RLE. Throws Error for one that cannot be.
-  std::optional<FrameFormat> find(int64_t row, const ImageShape& image) const;
+  // The format of a row's frame, which is that image, of so many bits allocated; nothing for a
+  // transfer syntax whose frames are neither native nor RLE. Throws Error for one that cannot be.
+  std::optional<FrameFormat> find(int64_t row, const ImageShape& image, int bits_allocated) const;
 
  private:
-  std::optional<TableValues> syntax_, interpretation_, planar_, allocated_, stored_, representation_;
+  std::optional<TableValues> syntax_, interpretation_, planar_, stored_;
 };
 
 }  // namespace iac::dicom

@@ -110,10 +110,12 @@ PixelDecoders::PixelDecoders(const Pack& pack, std::span<const int64_t> rows)
     : pack_(pack),
       has_pixels_(TableValues::find(*pack.index(), "has_pixel_data", rows)),
       dtypes_(TableValues::find(*pack.index(), "pixel_dtype", rows)),
-      bits_(TableValues::find(*pack.index(), "bits_stored", rows)),
       rows_(TableValues::find(*pack.index(), "rows", rows)),
       columns_(TableValues::find(*pack.index(), "columns", rows)),
-      samples_(TableValues::find(*pack.index(), "samples_per_pixel", rows)) {
+      samples_(TableValues::find(*pack.index(), "samples_per_pixel", rows)),
+      allocated_(TableValues::find(*pack.index(), "bits_allocated", rows)),
+      stored_(TableValues::find(*pack.index(), "bits_stored", rows)),
+      representation_(TableValues::find(*pack.index(), "pixel_representation", rows)) {
   if (pack.layout().has_codec_ids()) formats_.emplace(*pack.index(), rows);
 }
 
@@ -141,9 +143,29 @@ ImageShape PixelDecoders::image(int64_t row) const {
           samples_ ? size_in(samples_, "samples_per_pixel", row, 4) : 1, *type};
 }
 
-int PixelDecoders::bits(int64_t row, PixelType type) const {
-  const int64_t width = static_cast<int64_t>(size_of(type)) * 8;
-  const int64_t bits = bits_ ? bits_->integer(row).value_or(width) : width;
+int PixelDecoders::bits_allocated(int64_t row, PixelType type) const {
+  const auto width = static_cast<int64_t>(size_of(type)) * 8;
+  const auto check = [&](const std::optional<TableValues>& column, const char* name,
+                         int64_t expected, std::optional<int64_t> other = std::nullopt) {
+    if (!column) return expected;
+    const auto value = column->integer(row);
+    if (!value) throw contradiction(std::string(name) + " is missing");
+    if (*value == expected || value == other) return *value;
+    throw contradiction(std::string(name) + " is " + std::to_string(*value) +
+                        ", pixel_dtype says " + std::string(name_of(type)));
+  };
+  // Single bits are given as bytes.
+  const auto single = type == PixelType::uint8 ? std::optional<int64_t>(1) : std::nullopt;
+  const int64_t bits = check(allocated_, "bits_allocated", width, single);
+  if (is_integer(type) && bits != 1) {
+    check(representation_, "pixel_representation", is_signed(type) ? 1 : 0);
+  }
+  return static_cast<int>(bits);
+}
+
+int PixelDecoders::bits_stored(int64_t row, PixelType type) const {
+  const auto width = static_cast<int64_t>(size_of(type)) * 8;
+  const int64_t bits = stored_ ? stored_->integer(row).value_or(width) : width;
   if (bits < 1 || bits > width) {
     throw contradiction("bits_stored is " + std::to_string(bits) + ", pixel_dtype says " +
                         std::string(name_of(type)));
@@ -159,20 +181,21 @@ const Codec& PixelDecoders::decoder(int64_t row, const Span& span, const Codec& 
       (id == frame_zstd && codec.name() == "zstd") || (id == frame_none && codec.name() == "none");
   if (!is_raw && !is_frame && !codec.gives_images()) return codec;
   const ImageShape image = this->image(row);
+  const int allocated = bits_allocated(row, image.type);
   if (is_raw) {
     auto& raw = raw_[image];
     if (!raw) raw = std::make_unique<RawPixels>(codec, image);
     return *raw;
   }
   if (is_frame) {
-    const auto format = formats_->find(row, image);
+    const auto format = formats_->find(row, image, allocated);
     if (!format) return codec;
     auto& frames = frames_[{&codec, *format}];
     if (!frames) frames = frame_decoder(codec, *format);
     return *frames;
   }
   const bool is_whole = codec.name() == "jxl" && id.value_or(pixels_jxl) == pixels_jxl;
-  const int bits = is_whole ? 0 : this->bits(row, image.type);
+  const int bits = is_whole ? 0 : bits_stored(row, image.type);
   auto& typed = typed_[{&codec, image, bits}];
   if (!typed) typed = std::make_unique<TypedPixels>(codec, image, bits);
   return *typed;

@@ -32,10 +32,13 @@ class PixelDecoders {
   std::optional<int64_t> codec_id(const Span& span) const;
   bool has_pixels(int64_t row, const Span& span) const;
   ImageShape image(int64_t row) const;
-  int bits(int64_t row, PixelType type) const;
+  // Of numbers of that type; throws Error where the index table says that they are of another.
+  int bits_allocated(int64_t row, PixelType type) const;
+  int bits_stored(int64_t row, PixelType type) const;
 
   const Pack& pack_;
-  std::optional<TableValues> has_pixels_, dtypes_, bits_, rows_, columns_, samples_;
+  std::optional<TableValues> has_pixels_, dtypes_, rows_, columns_, samples_;
+  std::optional<TableValues> allocated_, stored_, representation_;
   std::optional<FrameFormats> formats_;  // where records have codecs of their own
   std::map<std::tuple<const Codec*, ImageShape, int>, std::unique_ptr<const Codec>> typed_;
   std::map<ImageShape, std::unique_ptr<const Codec>> raw_;

@@ -15,23 +15,24 @@ constexpr uint64_t max_expansion = 64;
 
 Error bad(const std::string& reason) { return {Error::Kind::codec, "RLE: " + reason}; }
 
-// PackBits, to every `step`-th byte (G.3.2). A segment may go on behind the last pixel.
+// PackBits, to every `step`-th byte (G.3.2).
 void decode_segment(Bytes segment, uint64_t pixels, std::byte* out, uint64_t step) {
-  uint64_t done = 0;
-  for (size_t at = 0; done < pixels && at < segment.size();) {
+  uint64_t done = 0, more = 0;
+  for (size_t at = 0; at < segment.size();) {
     const auto head = static_cast<unsigned>(segment[at++]);
-    if (head < 128) {
-      const uint64_t run = std::min<uint64_t>({head + 1, segment.size() - at, pixels - done});
-      for (uint64_t i = 0; i < run; ++i) out[done++ * step] = segment[at++];
-    } else if (head > 128) {
-      if (at == segment.size()) break;
-      const uint64_t run = std::min<uint64_t>(257 - head, pixels - done);
-      for (uint64_t i = 0; i < run; ++i) out[done++ * step] = segment[at];
-      ++at;
-    }
+    if (head == 128) continue;
+    const bool repeats = head > 128;
+    const uint64_t there = repeats ? (at < segment.size() ? 257 - head : 0)
+                                   : std::min<uint64_t>(head + 1, segment.size() - at);
+    const uint64_t run = std::min(there, pixels - done);
+    for (uint64_t i = 0; i < run; ++i) out[done++ * step] = segment[repeats ? at : at + i];
+    more += there - run;
+    at += repeats ? 1 : there;
   }
-  if (done == pixels) return;
-  throw bad("a segment has " + std::to_string(done) + " of " + std::to_string(pixels) + " bytes");
+  // An odd number of bytes may have been padded before it was encoded.
+  if (done == pixels && more <= 1) return;
+  throw bad("a segment of " + std::to_string(done + more) + " bytes, the index table says " +
+            std::to_string(pixels));
 }
 
 }  // namespace
