@@ -110,7 +110,6 @@ HEADERS: dict[str, tuple[dict, list[dict]]] = {
         {OWN: sequence(group(4), {TRANSFORMATION: sequence({})})},
         [broken(OWN, 1, TRANSFORMATION, 0, SLOPE)],
     ),
-    "colours": ({"00280004": {"vr": "CS", "Value": ["RGB"]}, **RESCALED}, []),
     "inverted": ({"00280004": {"vr": "CS", "Value": ["MONOCHROME1"]}, **RESCALED}, []),
 }
 #: Those whose values cannot be had.
@@ -128,7 +127,7 @@ FACTORS |= {"broken under a group": (3, 5), "slope of FD": (0.5, 1), "broken els
 FACTORS |= {"group of another frame": (2, -10), "broken in another frame": (4, 5)}
 FACTORS |= {"broken in file meta": (2, -10), "empty table sequence": (2, -10)}
 FACTORS |= {"group that is none": (2, -10)}
-FACTORS |= dict.fromkeys(("nothing", "no slope", "no intercept", "colours"), (1, 0))
+FACTORS |= dict.fromkeys(("nothing", "no slope", "no intercept"), (1, 0))
 
 
 @pytest.fixture(scope="module")

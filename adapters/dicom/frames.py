@@ -275,7 +275,7 @@ def pixels_of(
 ) -> npt.NDArray[Any]:
     """What a codec made of one frame or of many, as pixels of ``dtype``.
 
-    Codecs that know no signs, or were told the wrong ones, leave those of ``bits_stored`` bits to be
+    Codecs that know no signs, or were told wrong ones, leave those of ``bits_stored`` bits to be
     restored.
     """
     if decoded.dtype == dtype:

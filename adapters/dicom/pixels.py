@@ -155,7 +155,7 @@ def _stacked(batch: _native.Batch) -> Array | None:
     height, width, channels = shapes[0].tolist()
     if channels == 0 or (shapes != shapes[0]).any() or (types != types[0]).any():
         return None
-    shape = (len(shapes), height, width) if channels == 1 else (len(shapes), height, width, channels)
+    shape = (len(shapes), height, width, *([channels] if channels > 1 else []))
     return np.frombuffer(batch.take_data(), np.dtype(_native.PIXEL_TYPES[types[0]])).reshape(shape)
 
 

@@ -161,11 +161,12 @@ class DicomPatientReader:
             report += failures
         if on_error == "skip":
             numbers = np.delete(numbers, [failure.position for failure in failures])
-        here = [row for array, row in zip(arrays, numbers.tolist(), strict=True) if array is not None]
+        pairs = list(zip(arrays, numbers.tolist(), strict=True))
+        here = [row for array, row in pairs if array is not None]
         luts = iter(self._modality_luts(here, options, verify))
         return [
             None if array is None else self._values(array, row, next(luts), options, verify)
-            for array, row in zip(arrays, numbers.tolist(), strict=True)
+            for array, row in pairs
         ]
 
     def read_tensor(
@@ -216,10 +217,14 @@ class DicomPatientReader:
         """That of each row, None where values stay as they are. Raises PackError naming a row whose
         header does not say how.
         """
-        if not options.modality:
-            return [None] * len(rows)
-        numbers = np.array(rows, np.int64)
-        return self._pack.reader.native.dicom_modality_luts(numbers, verify)
+        gray = [row for row in rows if options.modality and self._is_gray(row)]
+        native = self._pack.reader.native
+        luts = native.dicom_modality_luts(np.array(gray, np.int64), verify) if gray else []
+        of_rows = dict(zip(gray, luts, strict=True))
+        return [of_rows.get(row) for row in rows]
+
+    def _is_gray(self, row: int) -> bool:
+        return self._pixels.at("photometric_interpretation", row).startswith("MONOCHROME")
 
     def _values(
         self, array: Array, row: int, modality_lut: ModalityLut, options: ValueOptions, verify: bool

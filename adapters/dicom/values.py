@@ -18,7 +18,8 @@ from .functional_groups import FUNCTIONAL_GROUPS
 
 Window = tuple[float, float]
 
-#: Slope and intercept, or a table with the value of its first entry and its bits; None: values stay.
+#: Slope and intercept, or a table with the value of its first entry and its bits, or None: values
+#: stay what they are.
 ModalityLut = tuple[float, float] | tuple[npt.NDArray[np.uint16], int, int] | None
 
 # Center, width, VOI LUT Sequence, Frame VOI LUT Sequence.

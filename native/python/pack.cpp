@@ -170,9 +170,9 @@ static py::list dicom_modality_luts(const Pack& pack, const Rows& rows, bool ver
         out.append(py::make_tuple(lut.slope(), lut.intercept()));
         break;
       case dicom::ModalityLut::Kind::table:
-        out.append(py::make_tuple(py::array_t<uint16_t>(static_cast<py::ssize_t>(lut.table().size()),
-                                                        lut.table().data()),
-                                  lut.first(), lut.bits()));
+        out.append(py::make_tuple(
+            py::array_t<uint16_t>(static_cast<py::ssize_t>(lut.table().size()), lut.table().data()),
+            lut.first(), lut.bits()));
     }
   }
   return out;

@@ -57,7 +57,8 @@ std::optional<FrameFormat> FrameFormats::find(int64_t row, const ImageShape& ima
     format.planar = number(planar_, "planar_configuration", row, 0, 1) == 1;
   }
   const bool are_bits = bits_allocated == 1;
-  if (are_bits && format.encoding == Encoding::rle) throw bad("bits_allocated is 1 of an RLE frame");
+  if (are_bits && format.encoding == Encoding::rle)
+    throw bad("bits_allocated is 1 of an RLE frame");
   format.bits_allocated = format.bits_stored = bits_allocated;
   if (is_integer(image.type)) {
     format.bits_stored = number(stored_, "bits_stored", row, 1, bits_allocated);

@@ -25,8 +25,8 @@ class Header {
   // The JSON object of an element; nothing when the instance does not have it.
   std::optional<std::string_view> find(uint32_t tag) const;
 
-  // Where elements stood that the model cannot express, of the data set: the tag of each, or that of
-  // a sequence, the number of its item, a tag in it, ...
+  // Where elements stood that the model cannot express, of the data set: the tag of each, or that
+  // of a sequence, the number of its item, a tag in it, ...
   const std::vector<std::vector<uint32_t>>& broken() const { return broken_; }
 
   // All elements as one JSON object, those of the file meta information first: its size, and its

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t rescale_intercept = 0x00281052, rescale_slope = 0x00281053,
                    modality_lut_sequence = 0x00283000, lut_descriptor = 0x00283002,
-                   lut_data = 0x00283006, photometric_interpretation = 0x00280004, pixel_value_transformation_sequence = 0x00289145,
+                   lut_data = 0x00283006, pixel_value_transformation_sequence = 0x00289145,
                    shared_functional_groups = 0x52009229, per_frame_functional_groups = 0x52009230;
 
 Error bad(const std::string& reason) { return {Error::Kind::pack, reason}; }
@@ -71,9 +71,8 @@ class FrameElements {
           [tag = relevant_tag(path)](const auto& element) { return element.first == tag; });
       if (name == std::end(needed)) continue;
       const uint32_t tag = name->first;
-      const bool is_replaced =
-          (path[0] != per_frame_functional_groups && element_in(own_, tag)) ||
-          (!is_group(path[0]) && element_in(shared_, tag));
+      const bool is_replaced = (path[0] != per_frame_functional_groups && element_in(own_, tag)) ||
+                               (!is_group(path[0]) && element_in(shared_, tag));
       if (is_replaced) continue;
       throw bad("its " + std::string(name->second) +
                 " is not what its VR says, so it cannot be used");
@@ -131,9 +130,6 @@ void look_up(const std::byte* pixels, uint64_t count, const std::vector<uint16_t
 
 ModalityLut::ModalityLut(const Header& header, size_t frame) {
   const FrameElements elements(header, frame);
-  if (const auto interpretation = elements.find(photometric_interpretation)) {
-    if (!value_text(*interpretation).value_or("").starts_with("MONOCHROME")) return;
-  }
   elements.require_whole();
   if (const auto sequence = elements.find(modality_lut_sequence)) {
     if (!is_sequence(*sequence)) throw bad("ModalityLUTSequence is no sequence");
@@ -156,8 +152,8 @@ void ModalityLut::read_table(std::string_view item) {
   const auto is_word = [](double value) {
     return std::abs(value) <= 0xFFFF && value == std::floor(value);
   };
-  const bool valid = says.size() == 3 && is_word(says[0]) && is_word(says[1]) &&
-                     (says[2] == 8 || says[2] == 16);
+  const bool valid =
+      says.size() == 3 && is_word(says[0]) && is_word(says[1]) && (says[2] == 8 || says[2] == 16);
   if (!valid) throw bad("LUTDescriptor is not one of three numbers that PS3.3 C.11.1.1 allows");
   const int entries = static_cast<int>(says[0]) & 0xFFFF;  // a large one may be read as signed
   const size_t count = entries == 0 ? 0x10000 : static_cast<size_t>(entries);

@@ -17,8 +17,8 @@ class ModalityLut {
 
   // Of a frame, counted from 0: the table of the Modality LUT Sequence where there is one, else
   // rescale slope and intercept, in the functional groups of the frame or in the data set. Without
-  // both values stay what they are, and so do those of colours, which it is not for. Throws Error
-  // when what is there is none, or is not what its VR says.
+  // both values stay what they are. Throws Error when what is there is none, or is not what its VR
+  // says.
   ModalityLut(const Header& header, size_t frame);
 
   Kind kind() const { return kind_; }

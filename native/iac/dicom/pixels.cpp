@@ -12,8 +12,8 @@
 namespace iac::dicom {
 namespace {
 
-// The ids of codecs whose records are pixels: JPEG XL streams and, of pixels that those cannot hold,
-// bytes under zstd. Packs with one codec have the former.
+// The ids of codecs whose records are pixels: JPEG XL streams and, of pixels that those cannot
+// hold, bytes under zstd. Packs with one codec have the former.
 constexpr int64_t pixels_jxl = 0, pixels_zstd = 1;
 // And of frames as they stood in a file that no codec of images decodes.
 constexpr int64_t frame_zstd = 2, frame_none = 3;
@@ -138,7 +138,8 @@ bool PixelDecoders::has_pixels(int64_t row, const Span& span) const {
 ImageShape PixelDecoders::image(int64_t row) const {
   const auto name = dtypes_ ? dtypes_->bytes(row) : std::nullopt;
   const auto type = name ? pixel_type(*name) : std::nullopt;
-  if (!type) throw contradiction("pixel_dtype says no type of pixels");
+  if (!type || type == PixelType::float16)
+    throw contradiction("pixel_dtype says no type of pixels");
   return {size_in(rows_, "rows", row, UINT32_MAX), size_in(columns_, "columns", row, UINT32_MAX),
           samples_ ? size_in(samples_, "samples_per_pixel", row, 4) : 1, *type};
 }
