@@ -7,7 +7,6 @@
 #include <span>
 
 #include "iac/image.h"
-#include "iac/pack.h"
 #include "iac/table_values.h"
 
 namespace iac::dicom {
