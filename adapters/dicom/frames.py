@@ -275,12 +275,13 @@ def pixels_of(
 ) -> npt.NDArray[Any]:
     """What a codec made of one frame or of many, as pixels of ``dtype``.
 
-    Codecs that know no signs leave those of ``bits_stored`` bits to be restored.
+    Codecs that know no signs, or were told wrong ones, leave those of ``bits_stored`` bits to be
+    restored.
     """
     if decoded.dtype == dtype:
         return decoded
     wide = plugin.widened(decoded, dtype.itemsize).view(dtype)
     shift = 8 * dtype.itemsize - bits_stored
-    if dtype.kind == "i" and decoded.dtype.kind == "u" and shift:
+    if dtype.kind != decoded.dtype.kind and shift:
         return (wide << shift) >> shift
     return wide

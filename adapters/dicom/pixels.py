@@ -27,9 +27,6 @@ _DEFAULTS = {
     "planar_configuration": 0,
     "codec_id": schema.PIXELS_JXL,
 }
-_DTYPES = frozenset(
-    {*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64"}
-)
 _KEYWORDS = {"float32": "FloatPixelData", "float64": "DoubleFloatPixelData"}
 
 
@@ -79,19 +76,6 @@ class PixelRows:
             pixel_keyword=_KEYWORDS.get(self.at("pixel_dtype", row), "PixelData"),
         )
 
-    def shape(self, row: int) -> tuple[int, ...]:
-        """The shape of a row's array."""
-        samples = self.at("samples_per_pixel", row)
-        sides = (self.at("rows", row), self.at("columns", row))
-        return sides if samples == 1 else (*sides, samples)
-
-    def dtype(self, row: int) -> np.dtype[Any]:
-        """The dtype of a row's array. Raises PackError for one that cannot be."""
-        name = self.at("pixel_dtype", row)
-        if name not in _DTYPES:
-            raise self._error(PackError, row, f"pixel_dtype {name!r} is no dtype of pixels")
-        return np.dtype(name)
-
     def read(
         self,
         rows: Iterable[int],
@@ -113,8 +97,8 @@ class PixelRows:
             raise next(iter(without.values()))
         options = read_options(True, workers, verify, "raise" if raises else "null")
         batch = self._pack.reader.native.read(numbers, *options)
-        if not batch.failures and not without and len(numbers):
-            stacked = self._stacked(numbers, batch)
+        if not batch.failures and not without:
+            stacked = _stacked(batch)
             if stacked is not None:
                 return stacked
         failures = {**dict(batch.failures), **without}
@@ -147,47 +131,35 @@ class PixelRows:
             for position in positions.tolist()
         }
 
-    def _stacked(self, rows: npt.NDArray[np.int64], batch: _native.Batch) -> Array | None:
-        """All rows as one array over the batch's memory, where they are alike in all that counts
-        and need nothing but the core.
-        """
-        codecs = self.column("codec_id")[rows]
-        names = ("rows", "columns", "samples_per_pixel", "pixel_dtype")
-        columns = [self.column(name)[rows] for name in names]
-        alike = all((column == column[0]).all() for column in columns)
-        if not alike or batch.images is None or np.isin(codecs, schema.NEED_PYDICOM).any():
-            return None
-        first = int(rows[0])
-        shape, dtype = self.shape(first), self.dtype(first)
-        shapes, types = batch.images
-        height, width, *samples = shape
-        expected = (height, width, samples[0] if samples else 1)
-        there = np.array(_native.PIXEL_TYPES)[types]
-        if (shapes != expected).any() or (there != dtype.name).any():
-            return None
-        return np.frombuffer(batch.take_data(), dtype).reshape(len(rows), *shape)
-
     def single(self, row: int, data: Array, image: Array | None) -> Array:
         """One row's array from what the core made of its payload: bytes, or an image as well.
 
         Raises CodecError for what is no frame of the row.
         """
-        codec_id, shape, dtype = self.at("codec_id", row), self.shape(row), self.dtype(row)
+        if image is not None:
+            return image.copy()
         try:
-            if codec_id in schema.NEED_PYDICOM:
-                return frames.decoded_frame(data.tobytes(), self.pixel(row))
-            if image is None:
+            codec_id = self.at("codec_id", row)
+            if codec_id not in schema.NEED_PYDICOM:
                 raise ValueError(f"codec_id {codec_id} does not decode to images")
-            if image.shape != shape:
-                raise ValueError(f"decodes to {image.shape}, the index says {shape}")
-            if image.dtype != dtype:
-                raise ValueError(f"decodes to {image.dtype}, the index says {dtype}")
+            return frames.decoded_frame(data.tobytes(), self.pixel(row))
         except Exception as error:  # pydicom has one of every kind for broken frames
             raise self._error(CodecError, row, str(error)) from error
-        return image.copy()
 
     def _error(self, kind: type[PackError], row: int, reason: str) -> PackError:
         return row_error(kind, str(self._pack.reader.package_path), row, reason)
+
+
+def _stacked(batch: _native.Batch) -> Array | None:
+    """All records as one array over the batch's memory, where they are images alike."""
+    if batch.images is None or len(batch.images[0]) == 0:
+        return None
+    shapes, types = batch.images
+    height, width, channels = shapes[0].tolist()
+    if channels == 0 or (shapes != shapes[0]).any() or (types != types[0]).any():
+        return None
+    shape = (len(shapes), height, width, *([channels] if channels > 1 else []))
+    return np.frombuffer(batch.take_data(), np.dtype(_native.PIXEL_TYPES[types[0]])).reshape(shape)
 
 
 class _Decoded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from .headers import Headers
 from .model import dataset_of, quiet
 from .output import require_free, write_whole
 from .pixels import PixelRows
-from .values import ValueOptions, Window
+from .values import ModalityLut, ValueOptions, Window, modality_values
 from .volume import PLANE_ELEMENTS, Volume, plane_of, stacked
 
 Array = npt.NDArray[Any]
@@ -131,7 +131,8 @@ class DicomPatientReader:
         options = ValueOptions(modality_lut, voi_lut, window, invert, palette)
         number = self._row(row)
         array = self._pixels.read([number], 1, verify, "raise", None)[0]
-        return self._values(array, number, options, verify)
+        (lut,) = self._modality_luts([number], options, verify)
+        return self._values(array, number, lut, options, verify)
 
     def read_pixel_arrays(
         self,
@@ -160,9 +161,12 @@ class DicomPatientReader:
             report += failures
         if on_error == "skip":
             numbers = np.delete(numbers, [failure.position for failure in failures])
+        pairs = list(zip(arrays, numbers.tolist(), strict=True))
+        here = [row for array, row in pairs if array is not None]
+        luts = iter(self._modality_luts(here, options, verify))
         return [
-            None if array is None else self._values(array, row, options, verify)
-            for array, row in zip(arrays, numbers.tolist(), strict=True)
+            None if array is None else self._values(array, row, next(luts), options, verify)
+            for array, row in pairs
         ]
 
     def read_tensor(
@@ -192,8 +196,9 @@ class DicomPatientReader:
         if len(arrays) == 0:
             raise ValueError("no rows are no tensor")
         out: Array | None = None
-        for i, (array, row) in enumerate(zip(arrays, numbers.tolist(), strict=True)):
-            values = self._values(array, row, options, verify)
+        luts = self._modality_luts(numbers.tolist(), options, verify)
+        for i, (array, row, lut) in enumerate(zip(arrays, numbers.tolist(), luts, strict=True)):
+            values = self._values(array, row, lut, options, verify)
             if out is None:
                 kind = values.dtype
                 computed = options.any and kind == np.float64
@@ -206,20 +211,40 @@ class DicomPatientReader:
             out[i] = values
         return out
 
-    def _values(self, array: Array, row: int, options: ValueOptions, verify: bool) -> Array:
-        if not options.any:
-            return array
-        model = self._headers.model(row, verify)
-        frame = self._pixels.at("frame_index", row)
-        elements = frame_elements(model["dataset"], frame)
-        values = elements.get("00280004", {}).get("Value") or [""]
-        self._require_whole(row, model, frame, options.needed(str(values[0])))
-        said = {tag: element for tag, element in elements.items() if tag.startswith("0028")}
-        with quiet():
-            try:
-                return options.apply(array, Dataset.from_json(said))
-            except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-                raise self._error(row, f"its values cannot be had: {error}") from error
+    def _modality_luts(
+        self, rows: Sequence[int], options: ValueOptions, verify: bool
+    ) -> list[ModalityLut]:
+        """That of each row, None where values stay as they are. Raises PackError naming a row whose
+        header does not say how.
+        """
+        gray = [row for row in rows if options.modality and self._is_gray(row)]
+        native = self._pack.reader.native
+        luts = native.dicom_modality_luts(np.array(gray, np.int64), verify) if gray else []
+        of_rows = dict(zip(gray, luts, strict=True))
+        return [of_rows.get(row) for row in rows]
+
+    def _is_gray(self, row: int) -> bool:
+        return self._pixels.at("photometric_interpretation", row).startswith("MONOCHROME")
+
+    def _values(
+        self, array: Array, row: int, modality_lut: ModalityLut, options: ValueOptions, verify: bool
+    ) -> Array:
+        try:
+            array = modality_values(array, modality_lut)
+            if not options.more:
+                return array
+            model = self._headers.model(row, verify)
+            frame = self._pixels.at("frame_index", row)
+            elements = frame_elements(model["dataset"], frame)
+            values = elements.get("00280004", {}).get("Value") or [""]
+            self._require_whole(row, model, frame, options.needed(str(values[0])))
+            said = {tag: element for tag, element in elements.items() if tag.startswith("0028")}
+            with quiet():
+                return options.apply(array, modality_lut, Dataset.from_json(said))
+        except (PackError, MemoryError):
+            raise
+        except Exception as error:  # pydicom has one of every kind for broken headers
+            raise self._error(row, f"its values cannot be had: {error}") from error
 
     # Headers and files
 

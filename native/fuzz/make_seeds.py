@@ -3,7 +3,7 @@
 A seed of the pack target is a pack without its padding, see pack.cpp. The streams of the native
 tests become seeds as well. Packs of images give the seeds of the codecs target: small payloads
 behind the number of their codec. Packs of documents give the records that the documents target
-takes.
+takes. Those of the dicom_frames target are frames of 2 x 3 pixels behind their format.
 """
 
 import json
@@ -18,6 +18,7 @@ STREAMS = HERE.parent / "tests/data"
 SEEDS = HERE / "seeds/pack"
 CODEC_SEEDS = HERE / "seeds/codecs"
 DOCUMENT_SEEDS = HERE / "seeds/documents"
+FRAME_SEEDS = HERE / "seeds/dicom_frames"
 # As codecs.cpp has them.
 CODECS = {"zstd": 0, "brotli": 1, "jxl": 2, "jpeg": 3, "jpeg2000": 5, "jpegls": 7}
 IMAGE_CODECS = ("jxl", "jpeg", "jpeg2000", "jpegls")
@@ -56,8 +57,29 @@ def write_payloads(path: Path) -> None:
         (CODEC_SEEDS / f"{path.stem}_{i}").write_bytes(bytes([CODECS[name]]) + payload)
 
 
+def write_frames() -> None:
+    """Write frames of DICOM: their format, as dicom_frames.cpp takes it, and their bytes."""
+    one, three = (
+        struct.pack("<16I", n, *(64 + 8 * i for i in range(n)), *[0] * (15 - n)) for n in (1, 3)
+    )
+    segment = b"\x01ab\xfdc\x80\x80\x80"
+    frames = {
+        "rle": bytes([1, 2, 0, 4, 7]) + one + segment,
+        "rle_rgb": bytes([1, 2, 0, 5, 7]) + three + segment * 3,
+        "rle_ybr": bytes([1, 2, 0, 5, 71]) + three + segment * 3,
+        "big_endian_12_bits": bytes([1, 2, 3, 2, 11]) + bytes(range(240, 252)),
+        "planes": bytes([1, 2, 0, 65, 7]) + bytes(range(18)),
+        "ybr_422": bytes([1, 2, 0, 1, 135]) + bytes(range(12)),
+        "bits": bytes([1, 2, 0, 128, 0]) + b"\x2a",
+    }
+    for name, frame in frames.items():
+        (FRAME_SEEDS / name).write_bytes(frame)
+
+
 def main() -> None:
     """Write every seed."""
+    FRAME_SEEDS.mkdir(parents=True, exist_ok=True)
+    write_frames()
     SEEDS.mkdir(parents=True, exist_ok=True)
     CODEC_SEEDS.mkdir(parents=True, exist_ok=True)
     DOCUMENT_SEEDS.mkdir(parents=True, exist_ok=True)

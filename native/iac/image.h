@@ -2,6 +2,7 @@
 // interleaved, native byte order.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,7 +58,7 @@ struct ImageShape {
     return pixels > UINT64_MAX / 64 ? UINT64_MAX / 64 : pixels * channels;
   }
   uint64_t bytes() const { return samples() * size_of(type); }
-  bool operator==(const ImageShape&) const = default;
+  auto operator<=>(const ImageShape&) const = default;
 };
 
 // "512x512x3 uint16", for errors.

@@ -2,6 +2,7 @@
 
 #include "iac/dicom/dictionary.h"
 #include "iac/dicom/headers.h"
+#include "iac/dicom/modality.h"
 #include "iac/dicom/value.h"
 #include "iac/error.h"
 #include "python/bindings.h"
@@ -139,6 +140,44 @@ static py::list dicom_patient_ids(const Pack& pack, const Rows& rows, bool verif
   return py::cast(ids);
 }
 
+// Of each row None, (slope, intercept), or (table, first value, bits).
+static py::list dicom_modality_luts(const Pack& pack, const Rows& rows, bool verify) {
+  ReadOptions options;
+  options.verify = verify;
+  std::vector<dicom::ModalityLut> luts;
+  {
+    const py::gil_scoped_release release;
+    try {
+      const auto headers = pack.dicom_headers().read(span_of(rows), options);
+      for (size_t i = 0; i < headers.size(); ++i) {
+        try {
+          luts.emplace_back(*headers[i].header, headers[i].frame);
+        } catch (Error& error) {
+          throw std::move(error).at(span_of(rows)[i]);
+        }
+      }
+    } catch (Error& error) {
+      throw std::move(error).in(pack.path());
+    }
+  }
+  py::list out;
+  for (const dicom::ModalityLut& lut : luts) {
+    switch (lut.kind()) {
+      case dicom::ModalityLut::Kind::none:
+        out.append(py::none());
+        break;
+      case dicom::ModalityLut::Kind::rescale:
+        out.append(py::make_tuple(lut.slope(), lut.intercept()));
+        break;
+      case dicom::ModalityLut::Kind::table:
+        out.append(py::make_tuple(
+            py::array_t<uint16_t>(static_cast<py::ssize_t>(lut.table().size()), lut.table().data()),
+            lut.first(), lut.bits()));
+    }
+  }
+  return out;
+}
+
 // The text of each row's header, or of one element of it; empty where that is missing or empty.
 // `max_batch_bytes` bounds what they are together, 0: by the memory that there is.
 static Batch dicom_tags(const Pack& pack, const Rows& rows, const std::optional<std::string>& tag,
@@ -236,6 +275,7 @@ void bind_pack(py::module_& module) {
       .def("read_one", &read_one, py::arg("row"), py::arg("decode"), py::arg("verify"),
            py::arg("max_record_bytes"))
       .def("dicom_patient_ids", &dicom_patient_ids, py::arg("rows"), py::arg("verify"))
+      .def("dicom_modality_luts", &dicom_modality_luts, py::arg("rows"), py::arg("verify"))
       .def("dicom_tags", &dicom_tags, py::arg("rows"), py::arg("tag"), py::arg("verify"),
            py::arg("on_error"), py::arg("max_batch_bytes") = 0)
       .def("read_data", &read_data, py::arg("offset"), py::arg("length"));

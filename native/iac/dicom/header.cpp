@@ -67,6 +67,15 @@ uint32_t tag_of(const json& step) {
   return tag;
 }
 
+// A path that place_in() has taken.
+std::vector<uint32_t> steps_of(const json& path) {
+  std::vector<uint32_t> steps;
+  for (const json& step : path) {
+    steps.push_back(step.is_string() ? tag_of(step) : step.get<uint32_t>());
+  }
+  return steps;
+}
+
 // The element at `step` of the path in the items of a sequence, to be put there.
 json& place_in(json& sequence, const json& path, size_t step) {
   json* element = &sequence;
@@ -113,6 +122,7 @@ void Header::restore(std::string_view errors) {
     const auto before = is_new && path->size() > 1 ? find(tag) : std::nullopt;
     if (before) element->second = parse(*before);
     place_in(element->second, *path, 1) = restored_element(entry);
+    if (text_member(entry, "scope") != "file_meta") broken_.push_back(steps_of(*path));
   }
   for (const auto& [tag, element] : changed) {
     restored_.push_back(element.dump());

@@ -25,6 +25,10 @@ class Header {
   // The JSON object of an element; nothing when the instance does not have it.
   std::optional<std::string_view> find(uint32_t tag) const;
 
+  // Where elements stood that the model cannot express, of the data set: the tag of each, or that
+  // of a sequence, the number of its item, a tag in it, ...
+  const std::vector<std::vector<uint32_t>>& broken() const { return broken_; }
+
   // All elements as one JSON object, those of the file meta information first: its size, and its
   // text written to `out`.
   size_t json_size() const;
@@ -39,6 +43,7 @@ class Header {
   std::unique_ptr<const HeaderText> delta_;
   std::vector<Element> own_;          // of the delta, and restored ones
   std::deque<std::string> restored_;  // their text
+  std::vector<std::vector<uint32_t>> broken_;
 };
 
 }  // namespace iac::dicom

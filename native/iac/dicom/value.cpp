@@ -104,6 +104,8 @@ std::optional<std::string> value_text(std::string_view element) {
   return text;
 }
 
+bool is_sequence(std::string_view element) { return parts_of(element).vr == "\"SQ\""; }
+
 std::optional<std::vector<std::byte>> value_bytes(std::string_view element) {
   const Parts parts = parts_of(element);
   if (parts.inline_binary.empty()) return std::nullopt;
@@ -144,7 +146,7 @@ std::vector<double> value_numbers(std::string_view element) {
   for_each_value(parts.value, [&](std::string text) {
     text.erase(text.find_last_not_of(' ') + 1);
     text.erase(0, text.find_first_not_of(' '));
-    if (text.starts_with('+')) text.erase(0, 1);
+    if (text.starts_with('+') && !text.starts_with("+-")) text.erase(0, 1);
     double number = 0;
     const char* const end = text.data() + text.size();
     const auto [at, failed] = std::from_chars(text.data(), end, number);

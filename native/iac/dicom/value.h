@@ -16,6 +16,9 @@ namespace iac::dicom {
 // model.
 std::optional<std::string> value_text(std::string_view element);
 
+// Whether an element is a sequence. Throws Error when it is no element of the model.
+bool is_sequence(std::string_view element);
+
 // The bytes of an element of bytes; nothing where it has values instead, or none. Throws Error when
 // they are not base64.
 std::optional<std::vector<std::byte>> value_bytes(std::string_view element);
