@@ -264,7 +264,8 @@ def _ahead(
     The parts are taken from the result by the calling thread: it may be one of a library that
     keeps to its thread.
     """
-    pool = ThreadPoolExecutor(1, _THREAD_NAME)
+    stop = _native.StopSource()
+    pool = ThreadPoolExecutor(1, _THREAD_NAME, stop.stops_this_thread)
     ahead: deque[Future[Decoded | None]] = deque()
     ended = False
 
@@ -290,6 +291,7 @@ def _ahead(
         if batches.failure is not None:
             raise batches.failure
     finally:
+        stop.request_stop()  # what it reads from behind URLs
         # One that is forgotten may be collected by its own thread, which cannot wait for itself.
         own = threading.current_thread().name.startswith(_THREAD_NAME)
         pool.shutdown(wait=not own, cancel_futures=True)

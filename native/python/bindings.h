@@ -23,10 +23,14 @@ void bind_batch(py::module_& module);
 void bind_codec(py::module_& module);
 void bind_documents(py::module_& module);
 void bind_pack(py::module_& module);
+void bind_workers(py::module_& module);
 void bind_writer(py::module_& module);
 
 // The Python exception for an Error (see iac_query.errors).
 py::object exception_of(const Error& error);
+
+// Of each failure (position, exception).
+py::list failure_list(const std::vector<RowFailure>& failures);
 
 // Text that may hold a path, which need not be UTF-8, as Python's own functions show paths.
 py::object path_text(const std::string& text);
