@@ -170,7 +170,9 @@ class RemoteFile:
             last = attempt == self._options.retries
             failed: Exception | None = None
             try:
-                _pause(pause * random.uniform(0.5, 1) if attempt else 0)
+                if attempt:
+                    _pause(pause * random.uniform(0.5, 1))
+                    pause = min(pause * 2, _LONGEST_PAUSE)
                 fs, path = self._file_system.opened()
                 with self._file_system.turn(self._options.requests):
                     answer = question(fs, path)
@@ -189,8 +191,6 @@ class RemoteFile:
             elif last or not _may_pass(failed):
                 # Neither as its cause nor context: the texts of file systems may hold the URL.
                 raise self._refusal(doing, failed, attempt + 1)
-            if attempt:
-                pause = min(pause * 2, _LONGEST_PAUSE)
         raise AssertionError
 
     def _refusal(self, doing: str, error: Exception, attempts: int) -> Exception:
@@ -225,7 +225,6 @@ def _awaited(fs: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def _pause(seconds: float) -> None:
     end = time.monotonic() + seconds
-    _require_wanted()
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _POLL_INTERVAL))
         _require_wanted()

@@ -82,7 +82,8 @@ void RemoteSource::request_parts(uint64_t offset, MutableBytes out) const {
 void RemoteSource::enter() const {
   Slots& slots = *slots_;
   std::unique_lock lock(slots.mutex);
-  while (!slots.freed.wait_for(lock, poll_interval, [&] { return slots.taken < style().at_once; })) {
+  while (
+      !slots.freed.wait_for(lock, poll_interval, [&] { return slots.taken < style().at_once; })) {
     lock.unlock();
     require_wanted();
     poll();

@@ -84,14 +84,14 @@ std::string_view text(const Document& document) {
 // Columns of texts, by their names.
 std::vector<std::pair<const char*, Field>> fields(DocumentKind kind) {
   const bool pair = kind == DocumentKind::pair;
-  std::vector<std::pair<const char*, Field>> all{{"doc_id", text<&Document::doc_id>},
-                                                 {"doc_type", text<&Document::doc_type>},
-                                                 {"doc_category", text<&Document::doc_category>},
-                                                 {"doc_timestamp", text<&Document::doc_timestamp>},
-                                                 {"encounter", text<&Document::encounter>},
-                                                 {"source", text<&Document::source>},
-                                                 {pair ? "source_text" : "text",
-                                                  text<&Document::text>}};
+  std::vector<std::pair<const char*, Field>> all{
+      {"doc_id", text<&Document::doc_id>},
+      {"doc_type", text<&Document::doc_type>},
+      {"doc_category", text<&Document::doc_category>},
+      {"doc_timestamp", text<&Document::doc_timestamp>},
+      {"encounter", text<&Document::encounter>},
+      {"source", text<&Document::source>},
+      {pair ? "source_text" : "text", text<&Document::text>}};
   if (pair) all.emplace_back("compressed_text", text<&Document::compressed_text>);
   return all;
 }
