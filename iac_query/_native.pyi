@@ -72,6 +72,25 @@ def parse_documents(
     path: bytes,
     rows: npt.NDArray[np.int64],
 ) -> list[tuple[str, str, list[tuple[Any, ...]]] | Exception]: ...
+def document_columns(
+    payloads: BytesLike,
+    offsets: npt.NDArray[np.uint64],
+    payload_type: str,
+    workers: int,
+    path: bytes,
+    rows: npt.NDArray[np.int64],
+) -> tuple[
+    npt.NDArray[np.int64],
+    dict[str, tuple[Buffer, npt.NDArray[np.int64]]],
+    npt.NDArray[np.int32],
+    list[tuple[int, Exception]],
+]: ...
+def stop_requested() -> bool: ...
+
+class StopSource:
+    def request_stop(self) -> bool: ...
+    def stops_this_thread(self) -> None: ...
+
 def add_area_sums(
     sums: npt.NDArray[np.float64],
     tiles: list[npt.NDArray[Any]],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import errno
 import http.client
+import inspect
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -56,6 +59,9 @@ _REQUESTS = 32
 
 #: The first pause before a request is asked again, and the longest, in seconds.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+#: How often, in seconds, what waits looks whether it still should.
+_POLL_INTERVAL = 0.05
 
 #: What file systems tell of a file that changes when the file does.
 _VERSION_FIELDS = (
@@ -126,12 +132,12 @@ class RemoteFile:
     def _range(self, fs: Any, path: str, start: int, end: int) -> bytes:
         protocol = fs.protocol
         if "http" not in ((protocol,) if isinstance(protocol, str) else protocol):
-            return fs.cat_file(path, start=start, end=end)
+            return _called(fs.cat_file, path, start=start, end=end)
         # cat_file would fetch the whole file from a server that ignores ranges.
         if self._http is None or self._http.fs is not fs:
             headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
             self._http = fs.open(path, size=self.size, cache_type="none", headers=headers)
-        return self._http._fetch_range(start, end)
+        return _awaited(fs, self._http.async_fetch_range(start, end))
 
     def ask_version(self) -> str:
         """What :attr:`version` is now."""
@@ -141,7 +147,7 @@ class RemoteFile:
     @staticmethod
     def _info(fs: Any, path: str) -> Mapping[str, Any]:
         fs.invalidate_cache(path)
-        return fs.info(path)
+        return _called(fs.info, path)
 
     def _known(self, info: Mapping[str, Any]) -> tuple[int, str]:
         if info.get("type") == "directory":
@@ -164,6 +170,9 @@ class RemoteFile:
             last = attempt == self._options.retries
             failed: Exception | None = None
             try:
+                if attempt:
+                    _pause(pause * random.uniform(0.5, 1))
+                    pause = min(pause * 2, _LONGEST_PAUSE)
                 fs, path = self._file_system.opened()
                 with self._file_system.turn(self._options.requests):
                     answer = question(fs, path)
@@ -182,14 +191,43 @@ class RemoteFile:
             elif last or not _may_pass(failed):
                 # Neither as its cause nor context: the texts of file systems may hold the URL.
                 raise self._refusal(doing, failed, attempt + 1)
-            time.sleep(pause * random.uniform(0.5, 1))
-            pause = min(pause * 2, _LONGEST_PAUSE)
         raise AssertionError
 
     def _refusal(self, doing: str, error: Exception, attempts: int) -> Exception:
         kind, code, reason = _described(error)
         reason = f"{doing}: {reason}" + (f", tried {attempts} times" if attempts > 1 else "")
         return from_native(kind, f"{self.name}: {reason}", reason, self.name, None, code)
+
+
+def _require_wanted() -> None:
+    """Raises OSError where what this thread reads is not wanted any more."""
+    if _native.stop_requested():
+        raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+
+
+def _called(method: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+    """What a file system's method gives. An asynchronous one is left soon when it is not wanted."""
+    coroutine = getattr(method, "__wrapped__", None)
+    if not inspect.iscoroutinefunction(coroutine):
+        return method(*arguments, **more)
+    return _awaited(coroutine.__self__, coroutine(*arguments, **more))
+
+
+def _awaited(fs: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    future = asyncio.run_coroutine_threadsafe(coroutine, fs.loop)
+    try:
+        while not concurrent.futures.wait([future], _POLL_INTERVAL).done:
+            _require_wanted()
+        return future.result()
+    finally:
+        future.cancel()  # after Ctrl-C too
+
+
+def _pause(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, _POLL_INTERVAL))
+        _require_wanted()
 
 
 class FileSystem:

@@ -34,6 +34,9 @@ class HttpFiles:
     ranges: bool = True
     tells_version: bool = True
     latency: float = 0.0
+    stalls_behind: int | None = None  # requests for bytes from there on are not answered
+    stalled: threading.Event = field(default_factory=threading.Event)  # when there is one
+    ended: threading.Event = field(default_factory=threading.Event)
     token: str | None = None  # what the Authorization header must be
     faults: deque[Any] = field(default_factory=deque)
     head_faults: deque[Any] = field(default_factory=deque)
@@ -55,6 +58,7 @@ class HttpFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.ended.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -102,6 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.found(start, stop)
         if body is None:
             return
+        if files.stalls_behind is not None and start >= files.stalls_behind:
+            files.stalled.set()
+            files.ended.wait()
+            return self.drop()
         fault = files.faults.popleft() if files.faults else None
         if isinstance(fault, int):
             return self.refuse(fault)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import re
 import traceback
-from types import SimpleNamespace
 
 import fsspec
 import pyarrow as pa
@@ -37,7 +36,7 @@ def server(large):
 def quick(monkeypatch):
     """Pauses as they would be, without the waiting."""
     pauses = []
-    monkeypatch.setattr("iac_query.remote.time", SimpleNamespace(sleep=pauses.append))
+    monkeypatch.setattr("iac_query.remote._pause", pauses.append)
     return pauses
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from packs import write_encoded
+from packs import write_encoded, write_matrix, write_pack
 
 import iac_query as iac
 from iac_query import _native
@@ -94,27 +95,43 @@ def test_a_filter_that_leaves_nothing(large: Path, counted: list[int], engine: s
     assert not counted
 
 
+def of_head(frame: pl.LazyFrame, count: int) -> pl.LazyFrame:
+    return frame.head(count).select("payload")
+
+
+def of_sorted_head(frame: pl.LazyFrame, count: int) -> pl.LazyFrame:
+    top = frame.select("per_mille", "record").sort("per_mille", descending=True).head(count)
+    return top.select(pl.col("record").iac.payload())
+
+
+def of_semi_join(frame: pl.LazyFrame, count: int) -> pl.LazyFrame:
+    keys = pl.LazyFrame({"per_mille": [*range(count), 5000]}, schema={"per_mille": pl.Int32})
+    joined = frame.select("per_mille", "record").join(keys, on="per_mille", how="semi")
+    return joined.select(pl.col("record").iac.payload())
+
+
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_polars_head_sort_and_joins(large: Path, counted: list[int], engine: str):
-    frame = iac.scan_iac(large)
-    assert frame.head(3).collect(engine=engine).height == 3
-    assert sum(counted) == 3
+@pytest.mark.parametrize("query", [of_head, of_sorted_head, of_semi_join])
+@pytest.mark.parametrize("count", [1, 10, 100, 1000])
+def test_a_query_decodes_what_it_leaves(
+    large: Path, counted: list[int], engine: str, query, count: int
+):
+    lazy = query(iac.scan_iac(large), count)
+    lazy.collect(engine=engine)  # reads the engine's own files
     counted.clear()
-
-    text = pl.col("record").iac.text()
-    top = frame.select("per_mille", "record").sort("per_mille").head(5)
-    texts = top.select(text).collect(engine=engine).to_series().to_list()
-    assert texts[1].startswith("0143")  # 143 * 7 = 1001
-    assert sum(counted) == 5
-    counted.clear()
-
-    wanted = pl.LazyFrame({"per_mille": [7, 14, 5000]}, schema={"per_mille": pl.Int32})
-    joined = frame.select("per_mille", "record").join(wanted, on="per_mille", how="semi")
-    assert joined.select(text.str.slice(0, 4)).collect(engine=engine).rows() == [
-        ("0001",),
-        ("0002",),
-    ]
-    assert sum(counted) == 2
+    before = bytes_read()
+    found = lazy.collect(engine=engine).to_series()
+    spent = bytes_read() - before
+    assert sum(counted) == count
+    assert count * SIZE <= spent < count * SIZE + BESIDE
+    rows = range(COUNT)
+    if query is of_head:
+        expected = rows[:count]
+    elif query is of_sorted_head:
+        expected = sorted(rows, key=lambda row: -(row * 7 % COUNT))[:count]
+    else:
+        expected = [row for row in rows if row * 7 % COUNT < count]
+    assert [int(payload[:4]) for payload in found] == list(expected)
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
@@ -159,6 +176,23 @@ def test_batches_keep_to_their_bytes(large: Path, tmp_path: Path):
     for batch_bytes in (1, 1 << 40):
         reader = iac.scan_arrow(zeros, ["payload"], batch_bytes=batch_bytes)
         assert sum(batch.num_rows for batch in reader) == 400
+
+
+def test_where_sizes_are_known_all_batches_are_whole(tmp_path: Path):
+    matrix = write_matrix(tmp_path / "m.iac", np.zeros((10, 25), np.float32))
+    raw = write_pack(tmp_path / "raw.iac", [b"x" * 100] * 10)
+    packed = write_encoded(tmp_path / "packed.iac", [bytes(9000)] * 10, "zstd")
+    stored = len(iac.PackReader(packed).read_payload(0))
+    for paths, as_, size in (
+        ([matrix], "vector", 100),
+        ([matrix, raw], "bytes", 100),
+        ([packed], "stored", stored),
+    ):
+        reader = iac.scan_arrow(paths, ["payload"], as_=as_, batch_bytes=4 * size)
+        assert [batch.num_rows for batch in reader] == [4, 4, 2] * len(paths)
+    # What records of another pack became does not matter.
+    reader = iac.scan_arrow([packed, raw], ["payload"], as_="bytes", batch_bytes=400)
+    assert [batch.num_rows for batch in reader][-3:] == [4, 4, 2]
 
 
 def test_a_reader_that_is_dropped_closes_its_pack(pack: Path):

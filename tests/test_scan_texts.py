@@ -49,7 +49,7 @@ def test_floats_of_all_magnitudes(con, tmp_path: Path, dtype):
         for value, mine, sql in zip(values, scanned, cast, strict=True)
         if mine != sql
     ]
-    # Of a FLOAT midway between two shorter texts DuckDB writes more digits than tell it apart.
+    # Of some FLOATs DuckDB writes as many digits as would tell a DOUBLE apart.
     for value, mine, sql in different:
         assert dtype is np.float32
         assert sql == repr(float(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..errors import CodecError, PackError, RecordFailure, row_error
 from ..images import IMAGE_TYPE
 from .kinds import KINDS, Kind, PackKind
 from .references import References, read_references
-from .resolve import Resolver
+from .resolve import ResolvedColumn, Resolver
 from .rows import Rows, kept_rows, two_columns, whole
 
 __all__ = ["decode"]
@@ -203,11 +203,10 @@ class _Decoding:
     resolver: Resolver
     most_bytes: int
     payload_bytes: int = 0
-    order: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    columns: list[pa.Array] = field(default_factory=list)
 
     def run(self) -> pa.ChunkedArray:
         """The payload column: one batch a pack, brought into the order of the references."""
+        payloads = ResolvedColumn(len(self.resolver.references))
         for pack, positions in self.resolver.packs():
             kind = PackKind(pack, self.decoder.as_)
             batch = self._read(pack, kind, positions)
@@ -215,12 +214,11 @@ class _Decoding:
                 column = kind.column(batch)
                 if kind.kind == "text":
                     column = self._checked_text(column, pack.path, positions)
-                self.columns.append(column)
-                self.order.append(positions)
+                payloads.add(positions, column)
                 self.decoder.agree_on_type(pack.path, column.type)
             elif kind.type is not None:
                 self.decoder.agree_on_type(pack.path, kind.type)
-        return self._assembled()
+        return payloads.assembled(self.decoder.type)
 
     def _read(
         self, pack: _native.Pack, kind: PackKind, positions: npt.NDArray[np.int64]
@@ -270,18 +268,6 @@ class _Decoding:
             pa.large_string()
         )
 
-    def _assembled(self) -> pa.ChunkedArray:
-        count = len(self.resolver.references)
-        if not self.columns:
-            return pa.chunked_array([pa.nulls(count, self.decoder.type)])
-        positions = np.concatenate(self.order)
-        if len(positions) == count and (positions[1:] > positions[:-1]).all():
-            return pa.chunked_array(self.columns, self.decoder.type)
-        source = np.full(count, -1, dtype=np.int64)
-        source[positions] = np.arange(len(positions))
-        indices = pa.array(source, mask=source < 0)
-        return pa.chunked_array([_concat(self.columns).take(indices)])
-
 
 def _is_utf8(payload: bytes) -> bool:
     try:
@@ -289,7 +275,3 @@ def _is_utf8(payload: bytes) -> bool:
     except UnicodeDecodeError:  # holds the payload, so it must not become another error's context
         return False
     return True
-
-
-def _concat(columns: list[pa.Array]) -> pa.Array:
-    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)

@@ -9,25 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from .. import _native
 from .._opening import PackOpener
 from .._options import OnError, read_options, worker_count
-from ..errors import CodecError, PackError, row_error
+from ..errors import CodecError, PackError
 from .kinds import PackKind
 from .references import References
-from .resolve import Resolver
+from .resolve import ResolvedColumn, Resolver
 
-#: A document as the core gives it: its id, its texts, then these.
-_DESCRIPTIONS = (
-    "doc_type",
-    "encounter",
-    "doc_category",
-    "source",
-    "doc_timestamp",
-    "episode_index",
-)
 #: A document as a struct: these, then its texts.
 _FIELDS = {
     "doc_id": pa.large_string(),
@@ -38,7 +30,6 @@ _FIELDS = {
     "episode_index": pa.int32(),
     "source": pa.large_string(),
 }
-_EPISODES = range(-(1 << 31), 1 << 31)  # of Int32
 
 
 @dataclass(frozen=True)
@@ -71,7 +62,7 @@ def read_docs(
     verify: bool = True,
     packs: Iterable[str | os.PathLike[str]] | None = None,
     storage: Any = None,
-) -> pa.LargeListArray:
+) -> pa.ChunkedArray:
     """The documents of each reference, of ``schema.type``, in the order they are stored in. NULL
     for NULL, and under ``on_error="null"`` for what could not be had.
 
@@ -80,7 +71,7 @@ def read_docs(
     """
     options = read_options(True, workers, verify, on_error)  # before anything is opened
     resolver = Resolver(references, PackOpener(packs, storage), on_error)
-    found: list[list[tuple[Any, ...]] | None] = [None] * len(references)
+    column = ResolvedColumn(len(references))
     for pack, positions in resolver.packs():
         _check(pack, schema)
         if len(positions) == 0:
@@ -91,8 +82,7 @@ def read_docs(
         except (PackError, OSError) as error:
             resolver.fail(positions, pack.path, error)
             continue
-        failures = dict(batch.failures)
-        parsed = _native.parse_documents(
+        ends, texts, episodes, wrong = _native.document_columns(
             batch.data,
             np.frombuffer(batch.offsets, np.uint64),
             schema.payload_type,
@@ -100,13 +90,15 @@ def read_docs(
             os.fsencode(pack.path),
             rows,
         )
-        for at, patient in enumerate(parsed):
-            error = failures.get(at) or _error(patient, pack.path, int(rows[at]))
-            if error is not None:
-                resolver.fail(positions[at : at + 1], pack.path, error)
-            else:
-                found[positions[at]] = patient[2]
-    return _lists(found, schema)
+        failures = {**dict(wrong), **dict(batch.failures)}
+        for at, error in sorted(failures.items()):
+            resolver.fail(positions[at : at + 1], pack.path, error)
+        missing = np.zeros(len(rows), dtype=bool)
+        missing[list(failures)] = True
+        docs = _structs(schema, texts, episodes)
+        lists = pa.LargeListArray.from_arrays(ends, docs, schema.type, mask=pa.array(missing))
+        column.add(positions, lists)
+    return column.assembled(schema.type)
 
 
 def _check(pack: _native.Pack, schema: DocumentSchema) -> None:
@@ -122,29 +114,15 @@ def _check(pack: _native.Pack, schema: DocumentSchema) -> None:
     )
 
 
-def _error(patient: Any, path: str, row: int) -> Exception | None:
-    """What keeps a parsed record from being documents."""
-    if isinstance(patient, Exception):
-        return patient
-    if all(doc[-1] in _EPISODES for doc in patient[2]):
-        return None
-    return row_error(CodecError, path, row, "Int32 cannot hold an episode_index of it")
-
-
-def _lists(
-    records: list[list[tuple[Any, ...]] | None], schema: DocumentSchema
-) -> pa.LargeListArray:
-    """Column by column, since a dict for each document would cost as much as parsing it."""
-    offsets = np.cumsum([0, *(len(docs or ()) for docs in records)], dtype=np.int64)
-    docs = [doc for docs in records for doc in docs or ()]
-    names = ("doc_id", *schema.texts, *_DESCRIPTIONS)
-    columns: dict[str, Any] = dict.fromkeys(names, ())
-    if docs:
-        columns = dict(zip(names, zip(*docs, strict=True), strict=True))
-    columns["episode_index"] = [None if e == -1 else e for e in columns["episode_index"]]
+def _structs(
+    schema: DocumentSchema,
+    texts: dict[str, tuple[_native.Buffer, npt.NDArray[np.int64]]],
+    episodes: npt.NDArray[np.int32],
+) -> pa.StructArray:
+    """Documents over the core's memory."""
     fields = list(schema.type.value_type)
-    structs = pa.StructArray.from_arrays(
-        [pa.array(columns[field.name], field.type) for field in fields], fields=fields
-    )
-    missing = pa.array([docs is None for docs in records], pa.bool_())
-    return pa.LargeListArray.from_arrays(offsets, structs, schema.type, mask=missing)
+    columns: dict[str, pa.Array] = {"episode_index": pa.array(episodes, mask=episodes == -1)}
+    for name, (values, offsets) in texts.items():
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(values)]
+        columns[name] = pa.Array.from_buffers(pa.large_string(), len(episodes), buffers)
+    return pa.StructArray.from_arrays([columns[field.name] for field in fields], fields=fields)

@@ -233,26 +233,15 @@ class _Batches:
             positions = np.flatnonzero(references.pack == number)
             try:
                 pack = self._decoder.opener.open(path)
-                stored[positions] = _stored_bytes(pack, references.row[positions])
+                sizes = PackKind(pack, self._decoder.as_).sizes(references.row[positions])
+                stored[positions], exact[positions] = sizes.stored, sizes.exact
                 if pack.decodes_to_images and self._decoder.as_ != "stored":
                     mean = int(stored[positions].mean()) if len(positions) else 0
                     self._image_bytes = self._image_bytes or mean
                     stored[positions] = self._image_bytes
-                exact[positions] = PackKind(pack, self._decoder.as_).stored_as_is
             except (PackError, OSError):  # which decoding them says as well
                 continue
         return _Part(first, rows, stored, exact)
-
-
-def _stored_bytes(pack: _native.Pack, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Of each record; 0 for one that the pack does not have."""
-    try:
-        return pack.locate(rows)[1].astype(np.int64)
-    except PackError:
-        if len(rows) == 1:
-            return np.zeros(1, dtype=np.int64)
-    half = len(rows) // 2
-    return np.concatenate([_stored_bytes(pack, rows[:half]), _stored_bytes(pack, rows[half:])])
 
 
 def _in_turn(batches: _Batches, parts: Iterator[_Part]) -> Generator[Decoded, None, None]:
@@ -275,7 +264,8 @@ def _ahead(
     The parts are taken from the result by the calling thread: it may be one of a library that
     keeps to its thread.
     """
-    pool = ThreadPoolExecutor(1, _THREAD_NAME)
+    stop = _native.StopSource()
+    pool = ThreadPoolExecutor(1, _THREAD_NAME, stop.stops_this_thread)
     ahead: deque[Future[Decoded | None]] = deque()
     ended = False
 
@@ -301,6 +291,7 @@ def _ahead(
         if batches.failure is not None:
             raise batches.failure
     finally:
+        stop.request_stop()  # what it reads from behind URLs
         # One that is forgotten may be collected by its own thread, which cannot wait for itself.
         own = threading.current_thread().name.startswith(_THREAD_NAME)
         pool.shutdown(wait=not own, cancel_futures=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +15,25 @@ from .. import _native
 from .._tensors import fixed_size_lists, tensors
 from ..batch import ContiguousRecordBatch
 from ..codec import is_registered
-from ..errors import CodecError
+from ..errors import CodecError, PackError
 from ..fixed import fixed_shape
 from ..images import IMAGE_TYPE, ImageBatch
 
 Kind = Literal["bytes", "text", "image", "vector", "tensor", "stored"]
 KINDS: tuple[Kind, ...] = ("bytes", "text", "image", "vector", "tensor", "stored")
+
+#: Payload types whose text stands behind a manifest.
+WITH_MANIFESTS = ("clinical_text", "clinical_text_pair")
+
+
+@dataclass(frozen=True)
+class PayloadSizes:
+    """What is known of payloads before they are read: bytes of each as it is stored, and whether
+    decoding leaves it exactly so large.
+    """
+
+    stored: npt.NDArray[np.int64]
+    exact: bool
 
 
 class PackKind:
@@ -30,7 +44,7 @@ class PackKind:
 
     def __init__(self, pack: _native.Pack, as_: Kind | None) -> None:
         self._pack = pack
-        header = json.loads(pack.header_json)
+        self._header = header = json.loads(pack.header_json)
         # Of a whole slide the tiles are; what lies beside them is NULL as an image.
         is_slide = header.get("payload_type") == "wsi_image"
         self._images = pack.decodes_to_images or is_slide
@@ -65,13 +79,24 @@ class PackKind:
         """Whether a record that is no image is an error."""
         return self.kind == "image" or (self.kind == "tensor" and self._images)
 
+    def sizes(self, rows: npt.NDArray[np.int64]) -> PayloadSizes:
+        """The sizes of rows' payloads as far as the tables tell them. Where a row's place is
+        damaged, which shows when it is read, all count for the mean of the pack's records.
+        """
+        try:
+            return PayloadSizes(self._pack.locate(rows)[1].astype(np.int64), self._stored_as_is)
+        except PackError:
+            mean = self._header["data_length"] // max(self._pack.num_records, 1)
+            return PayloadSizes(np.full(len(rows), mean, np.int64), exact=False)
+
     @property
-    def stored_as_is(self) -> bool:
-        """Whether a payload is what is stored, and so of its length."""
-        header = json.loads(self._pack.header_json)
-        codec = header.get("codec", "none")
-        encoded = codec != "none" or "record_codecs" in header
-        return not self.decodes or self._pack.kind == "fixed" or not encoded
+    def _stored_as_is(self) -> bool:
+        """Whether a payload is what is stored, all of it."""
+        if not self.decodes or self._pack.kind == "fixed":
+            return True
+        is_text = self.kind == "text" and self._header.get("payload_type") in WITH_MANIFESTS
+        is_encoded = self._header.get("codec", "none") != "none" or "record_codecs" in self._header
+        return not is_encoded and not is_text
 
     def _column_type(self) -> pa.DataType | None:
         if self.kind == "text":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from .. import _native
 from .._opening import PackOpener
@@ -77,3 +78,30 @@ class Resolver:
             error = row_error(StaleReferenceError, pack.path, row_number, reason)
             self.fail(np.array([position]), pack.path, error)
         return positions[~stale]
+
+
+class ResolvedColumn:
+    """What references stand for, which comes pack by pack."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._order: list[npt.NDArray[np.int64]] = []
+        self._parts: list[pa.Array] = []
+
+    def add(self, positions: npt.NDArray[np.int64], values: pa.Array) -> None:
+        """The values of the references in these places, which increase."""
+        self._order.append(positions)
+        self._parts.append(values)
+
+    def assembled(self, type: pa.DataType) -> pa.ChunkedArray:
+        """The values, all of that type, in the order of the references; NULL for those without."""
+        if not self._parts:
+            return pa.chunked_array([pa.nulls(self._count, type)])
+        positions = np.concatenate(self._order)
+        if len(positions) == self._count and (positions[1:] > positions[:-1]).all():
+            return pa.chunked_array(self._parts, type)
+        source = np.full(self._count, -1, dtype=np.int64)
+        source[positions] = np.arange(len(positions))
+        parts = self._parts
+        values = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+        return pa.chunked_array([values.take(pa.array(source, mask=source < 0))])

@@ -87,7 +87,6 @@ class ScanPlan:
     options: ScanOptions
     files: list[PackFile]
     shapes: list[Shape] = field(default_factory=list)  # of each file
-    rows: list[int] = field(default_factory=list)  # of each file, when it was planned
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     #: Columns that can be listed but not read, and why.
     problems: dict[str, str] = field(default_factory=dict)
@@ -137,7 +136,6 @@ def plan_scan(paths: PathLike | Iterable[PathLike], options: ScanOptions) -> Sca
         with options.open(file.path) as reader:
             shape = _shape(reader, options)
             plan.shapes.append(known.setdefault(shape, shape))
-            plan.rows.append(len(reader))
     first = {shape: plan.files[plan.shapes.index(shape)].name for shape in known}
     fields = _table_fields(plan, first)
     fields.append(pa.field(RECORD, RECORD_TYPE))

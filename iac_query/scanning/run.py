@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from .. import _native
 from ..decoding.decode import Decoder
+from ..decoding.kinds import PackKind, PayloadSizes
 from ..decoding.references import NO_STAMP, References
 from ..errors import PackError
 from ..pack import PackReader
@@ -61,8 +62,8 @@ def scan(
 
 
 class BatchSizes:
-    """How many rows make a batch: by their stored bytes, and by what those of the batches before
-    became when they were decoded.
+    """How many rows make a batch: by the sizes of payloads where they are known, else by their
+    stored bytes and by what those of the batches before became when they were decoded.
     """
 
     def __init__(self, batch_bytes: int, batch_rows: int) -> None:
@@ -77,15 +78,14 @@ class BatchSizes:
         for start in range(0, count, self._batch_rows):
             yield slice(start, start + self._batch_rows)
 
-    def of_bytes(self, stored: npt.NDArray[np.uint64], grow: bool) -> Iterator[slice]:
-        """Batches, of one row at least, of rows with these stored bytes. Without ``grow`` decoding
-        leaves them as they are.
-        """
+    def of_payloads(self, sizes: PayloadSizes) -> Iterator[slice]:
+        """Batches, of one row at least, of rows whose payloads have these sizes."""
+        stored, exact = sizes.stored, sizes.exact
         ends = np.cumsum(stored, dtype=np.float64)
         start = 0
         while start < len(stored):
-            rows = min(self._batch_rows, self._rows if grow else len(stored))
-            room = self._stored_bytes if grow else self._batch_bytes
+            rows = self._batch_rows if exact else min(self._batch_rows, self._rows)
+            room = self._batch_bytes if exact else self._stored_bytes
             room += ends[start - 1] if start else 0.0
             end = int(np.searchsorted(ends, room, side="right"))
             end = max(start + 1, min(end, start + int(rows)))
@@ -109,13 +109,6 @@ class _PackScan:
         self._values = PackRows(reader)
         self._sources = {lower_case(c.name): c for c in plan.shapes[number].columns}
 
-    @property
-    def _grows(self) -> bool:
-        """Whether decoded records can be larger than stored ones."""
-        header = self._reader.header
-        as_stored = header.get("codec", "none") == "none" and "record_codecs" not in header
-        return not as_stored and self._plan.options.as_ != "stored"
-
     def run(
         self,
         columns: Sequence[str],
@@ -134,11 +127,11 @@ class _PackScan:
 
         rows = np.arange(count, dtype=np.int64)
         rows = rows[self._holds(on_tables, rows)]
-        stored = self._stored_bytes(rows) if decodes or on_records else None
-        if stored is None:
-            batches = sizes.of_rows(len(rows))
+        if decodes or on_records:
+            known = self._sizes(rows)
+            batches = sizes.of_payloads(known)
         else:
-            batches = sizes.of_bytes(stored, self._grows)
+            batches = sizes.of_rows(len(rows))
         for batch in batches:
             held = self._holds(on_records, rows[batch])
             chosen = rows[batch][held]
@@ -147,7 +140,9 @@ class _PackScan:
             decoded = None
             if decodes:
                 decoded = self._decode(chosen)
-                sizes.learn(len(chosen), int(stored[batch][held].sum()), decoded.nbytes)
+                if not known.exact:
+                    stored = int(known.stored[batch][held].sum())
+                    sizes.learn(len(chosen), stored, decoded.nbytes)
                 kept = np.flatnonzero(self._holds(on_payloads, chosen, decoded))
                 chosen = chosen[kept]
                 decoded = pa.table(
@@ -201,13 +196,11 @@ class _PackScan:
         ]
         return pa.StructArray.from_arrays(fields, fields=list(RECORD_TYPE))
 
-    def _stored_bytes(self, rows: Rows) -> npt.NDArray[np.uint64]:
-        """Of each row. Where one is damaged, which shows when it is read, the mean of all."""
-        try:
-            return self._reader.native.locate(rows)[1]
-        except PackError:
-            mean = self._reader.header["data_length"] // len(self._reader)
-            return np.full(len(rows), mean, np.uint64)
+    def _sizes(self, rows: Rows) -> PayloadSizes:
+        """The sizes of rows' payloads; of a pack whose payloads cannot be had, those stored."""
+        native, as_ = self._reader.native, self._plan.options.as_
+        is_decodable = not isinstance(self._plan.shapes[self._number].payload, str)
+        return PackKind(native, as_ if is_decodable else "stored").sizes(rows)
 
     def _decode(self, rows: Rows) -> pa.Table:
         """The payloads of rows, and why some are missing."""

@@ -1,10 +1,12 @@
 #include "iac/remote.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 
 #include "iac/error.h"
 #include "iac/header.h"
+#include "iac/workers.h"
 
 namespace iac {
 
@@ -15,6 +17,10 @@ static std::string hash_of(Bytes bytes) {
 
 static Bytes header_of(const Buffer& head) {
   return head.bytes().first(std::min<size_t>(head.size(), header_bytes));
+}
+
+static void require_wanted() {
+  if (stop_requested()) throw system_error(ECANCELED, "reading was stopped");
 }
 
 RemoteSource::RemoteSource(uint64_t size, std::string version, ReadStyle style)
@@ -73,20 +79,31 @@ void RemoteSource::request_parts(uint64_t offset, MutableBytes out) const {
   confirmation_->due = true;
 }
 
-void RemoteSource::request(uint64_t offset, MutableBytes out) const {
+void RemoteSource::enter() const {
+  Slots& slots = *slots_;
+  std::unique_lock lock(slots.mutex);
+  while (
+      !slots.freed.wait_for(lock, poll_interval, [&] { return slots.taken < style().at_once; })) {
+    lock.unlock();
+    require_wanted();
+    poll();
+    lock.lock();
+  }
+  ++slots.taken;
+}
+
+void RemoteSource::leave() const {
   Slots& slots = *slots_;
   {
-    std::unique_lock lock(slots.mutex);
-    slots.freed.wait(lock, [&] { return slots.taken < style().at_once; });
-    ++slots.taken;
+    const std::lock_guard lock(slots.mutex);
+    --slots.taken;
   }
-  const auto leave = [&] {
-    {
-      const std::lock_guard lock(slots.mutex);
-      --slots.taken;
-    }
-    slots.freed.notify_one();
-  };
+  slots.freed.notify_one();
+}
+
+void RemoteSource::request(uint64_t offset, MutableBytes out) const {
+  require_wanted();
+  enter();
   ++requests_;
   uint64_t got = 0;
   try {

@@ -45,7 +45,7 @@ class RemoteSource : public Source {
 
   // One request: fills `out`, which is not empty and inside the file, from `offset` on. Returns the
   // bytes that the answer had, of which those beyond `out` are dropped by the backend. Throws
-  // Error. Any number of threads at once.
+  // Error, soon once stop_requested(). Any number of threads at once.
   virtual uint64_t fetch(uint64_t offset, MutableBytes out) const = 0;
 
   // The version now. As it stands here, for stores that tell none: that of the constructor, if the
@@ -66,6 +66,8 @@ class RemoteSource : public Source {
     bool changed = false;
   };
 
+  void enter() const;  // waits for a slot
+  void leave() const;
   void request(uint64_t offset, MutableBytes out) const;
   void request_parts(uint64_t offset, MutableBytes out) const;
 
@@ -81,6 +83,8 @@ class RemoteSource : public Source {
 class Prefetched final : public Source {
  public:
   Prefetched(const Source& source, std::vector<Segment> ranges);
+
+  void poll() const override { source_.poll(); }
 
  protected:
   int64_t read_some(uint64_t offset, std::span<const MutableBytes> pieces) const override;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "iac/per_process.h"
@@ -20,6 +21,9 @@ namespace {
 class Job {
  public:
   Job(size_t items, const std::function<void(size_t)>& body) : items_(items), body_(body) {}
+  // One that asks its bodies to stop when the first of them fails.
+  Job(size_t items, const std::function<void(size_t)>& body, std::stop_source& stop)
+      : items_(items), body_(body), stop_(&stop) {}
 
   // Works until no item is left or `stay` says no.
   template <class Stay>
@@ -31,12 +35,7 @@ class Job {
         try {
           body_(item);
         } catch (...) {
-          const std::lock_guard lock(mutex_);
-          if (item < failed_item_) {
-            failed_item_ = item;
-            error_ = std::current_exception();
-          }
-          failed_ = true;
+          fail(item);
         }
       }
       if (done_.fetch_add(1) + 1 == items_) {
@@ -52,9 +51,38 @@ class Job {
     if (error_) std::rethrow_exception(error_);
   }
 
+  // Returns when every item is done or left out. What `poll` throws is an error of the job.
+  void poll_until_done(const std::function<void()>& poll) {
+    std::unique_lock lock(mutex_);
+    while (!finished_.wait_for(lock, poll_interval, [&] { return done_ == items_; })) {
+      if (failed_) continue;
+      lock.unlock();
+      try {
+        poll();
+      } catch (...) {
+        fail(0);
+      }
+      lock.lock();
+    }
+  }
+
  private:
+  // With the exception that is being handled.
+  void fail(size_t item) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (item < failed_item_) {
+        failed_item_ = stop_ == nullptr ? item : 0;  // those that were stopped do not count
+        error_ = std::current_exception();
+      }
+      failed_ = true;
+    }
+    if (stop_ != nullptr) stop_->request_stop();
+  }
+
   const size_t items_;
   const std::function<void(size_t)>& body_;  // the caller keeps it until every item is done
+  std::stop_source* const stop_ = nullptr;
   std::atomic<size_t> next_{0}, done_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
@@ -128,6 +156,8 @@ PerProcess<Pool>& pool() {
   return *instance;
 }
 
+thread_local std::stop_token stop_of_thread;
+
 }  // namespace
 
 unsigned worker_count(unsigned asked, size_t items) {
@@ -145,9 +175,16 @@ void parallel_for(size_t items, unsigned workers, const std::function<void(size_
   pool()->run(items, workers, body);
 }
 
-void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body) {
-  Job job(items, body);
-  const auto work = [&] { job.work([] { return true; }); };
+void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body,
+                    const std::function<void()>& poll) {
+  std::stop_source stop;
+  const std::stop_callback outer(stop_of_thread, [&] { stop.request_stop(); });
+  Job job(items, body, stop);
+  const auto work = [&] {
+    const std::stop_token before = std::exchange(stop_of_thread, stop.get_token());
+    job.work([] { return true; });
+    stop_of_thread = before;
+  };
   std::vector<std::thread> helpers;
   const size_t wanted = std::clamp<size_t>(items, 1, std::max(threads, 1u)) - 1;
   helpers.reserve(wanted);
@@ -156,8 +193,13 @@ void concurrent_for(size_t items, unsigned threads, const std::function<void(siz
   } catch (const std::system_error&) {  // no more to be had now
   }
   work();
+  job.poll_until_done(poll);
   for (std::thread& helper : helpers) helper.join();
   job.wait();
 }
+
+bool stop_requested() { return stop_of_thread.stop_requested(); }
+
+void stop_this_thread_by(std::stop_token stop) { stop_of_thread = std::move(stop); }
 
 }  // namespace iac

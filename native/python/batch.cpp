@@ -32,6 +32,14 @@ std::vector<BufferView> hold(const py::list& objects, size_t first) {
   return views;
 }
 
+py::list failure_list(const std::vector<RowFailure>& failures) {
+  py::list out;
+  for (const RowFailure& failure : failures) {
+    out.append(py::make_tuple(failure.position, exception_of(failure.error)));
+  }
+  return out;
+}
+
 OnError parse_on_error(const std::string& text) {
   if (text == "raise") return OnError::raise;
   if (text == "null") return OnError::null;
@@ -95,13 +103,8 @@ void bind_batch(py::module_& module) {
                              })
       .def_property_readonly("positions",
                              [](const Batch& batch) { return to_array(batch.positions); })
-      .def_property_readonly("failures", [](const Batch& batch) {
-        py::list failures;
-        for (const RowFailure& failure : batch.failures) {
-          failures.append(py::make_tuple(failure.position, exception_of(failure.error)));
-        }
-        return failures;
-      });
+      .def_property_readonly("failures",
+                             [](const Batch& batch) { return failure_list(batch.failures); });
 }
 
 }  // namespace iac::python

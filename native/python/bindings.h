@@ -24,6 +24,7 @@ void bind_batch(py::module_& module);
 void bind_codec(py::module_& module);
 void bind_documents(py::module_& module);
 void bind_pack(py::module_& module);
+void bind_workers(py::module_& module);
 void bind_writer(py::module_& module);
 
 // Work without the interpreter's lock. Where the core checks for interrupts it ends with what the
@@ -44,6 +45,9 @@ class Unlocked {
 
 // The Python exception for an Error (see iac_query.errors).
 py::object exception_of(const Error& error);
+
+// Of each failure (position, exception).
+py::list failure_list(const std::vector<RowFailure>& failures);
 
 // Text that may hold a path, which need not be UTF-8, as Python's own functions show paths.
 py::object path_text(const std::string& text);

@@ -88,6 +88,62 @@ static int child_work(const std::string& path) {
   }
 }
 
+static void wait_until_stopped() {
+  while (!stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST_CASE("the first error of bodies that wait stops the others, and is the one thrown") {
+  std::atomic<int> stopped = 0;
+  const auto body = [&](size_t item) {
+    if (item == 3) throw std::runtime_error("the first");
+    wait_until_stopped();
+    ++stopped;
+    throw std::runtime_error("stopped");
+  };
+  CHECK_THROWS_WITH(concurrent_for(100, 4, body, [] {}), "the first");
+  CHECK(stopped == 3);
+  CHECK_FALSE(stop_requested());
+}
+
+TEST_CASE("a caller that is done with its own bodies can end those of others") {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> waiting = 0;
+  const auto body = [&](size_t) {
+    if (std::this_thread::get_id() == caller) {
+      while (waiting < 2) std::this_thread::yield();
+    } else {
+      ++waiting;
+      wait_until_stopped();
+    }
+  };
+  int polls = 0;
+  const auto poll = [&] {
+    CHECK(std::this_thread::get_id() == caller);
+    if (++polls == 2) throw std::runtime_error("interrupted");
+  };
+  CHECK_THROWS_WITH(concurrent_for(1000, 3, body, poll), "interrupted");
+  CHECK(polls == 2);
+}
+
+TEST_CASE("an error stops what bodies wait for in turn, and nothing around them") {
+  std::atomic<bool> inner_stopped = false;
+  concurrent_for(
+      2, 2,
+      [&](size_t) {
+        const auto fail = [](size_t) { throw std::runtime_error("inside"); };
+        CHECK_THROWS(concurrent_for(2, 2, fail, [] {}));
+        CHECK_FALSE(stop_requested());
+      },
+      [] {});
+  std::stop_source stop;
+  std::thread([&] {
+    stop_this_thread_by(stop.get_token());
+    stop.request_stop();
+    concurrent_for(1, 1, [&](size_t) { inner_stopped = stop_requested(); }, [] {});
+  }).join();
+  CHECK(inner_stopped);
+}
+
 TEST_CASE("a child forked while other threads work has workers of its own", "[fork]") {
   const Folder folder;
   const auto codec = make_codec("zstd", "{}");
