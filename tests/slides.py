@@ -140,6 +140,20 @@ def assert_same_regions(path: Path, expected: np.ndarray, most: int = 0) -> None
         assert np.abs(found - expected).max() <= most
 
 
+def openslide_regions(
+    slide: Any, colour: Any = (255, 255, 255), corner: Any = (0, 0)
+) -> Callable[..., np.ndarray]:
+    """Rectangles of an OpenSlide slide's finest level, from a corner on, laid on a colour."""
+
+    def read(x: int, y: int, width: int, height: int) -> np.ndarray:
+        place = corner[0] + x, corner[1] + y
+        rgba = np.asarray(slide.read_region(place, 0, (width, height))).astype(int)
+        alpha = rgba[:, :, 3:]
+        return (rgba[:, :, :3] * alpha + np.array(colour) * (255 - alpha)) // 255
+
+    return read
+
+
 def assert_same_rectangles(
     path: Path, size: tuple[int, int], expected: Callable[..., np.ndarray], most: int = 0
 ) -> None:

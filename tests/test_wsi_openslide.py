@@ -16,6 +16,7 @@ from slides import (
     build,
     cut_tiles,
     jpeg2000,
+    openslide_regions,
     tissue,
     write_svs,
     write_tiff,
@@ -43,28 +44,17 @@ def write_svs_tiles(path, pixels, compression):
     return write_tiles(path, pixels, tiles, compression, description=text, metadata=None)
 
 
-def regions_of(slide, colour=(255, 255, 255)):
-    """Rectangles of a slide's finest level as OpenSlide gives them, laid on a colour."""
-
-    def read(x, y, width, height):
-        rgba = np.asarray(slide.read_region((x, y), 0, (width, height))).astype(int)
-        alpha = rgba[:, :, 3:]
-        return (rgba[:, :, :3] * alpha + np.array(colour) * (255 - alpha)) // 255
-
-    return read
-
-
 @pytest.mark.parametrize("kind", SOURCES)
 def test_openslide_has_the_pixels_of_every_way_in(tmp_path, kind):
     source = SOURCES[kind](tmp_path / f"s.{kind[:3]}")
     with openslide.OpenSlide(source) as slide:
         through = build(source, lossless=True, backend="openslide")
-        assert_same_rectangles(through, slide.dimensions, regions_of(slide))
+        assert_same_rectangles(through, slide.dimensions, openslide_regions(slide))
         if kind != "tif-gray":  # which is one channel otherwise
             most = 2 if "jpeg" in kind or "33003" in kind else 0
             for options in ({}, {"lossless": True}):
                 own = build(source, **options)
-                assert_same_rectangles(own, slide.dimensions, regions_of(slide), most)
+                assert_same_rectangles(own, slide.dimensions, openslide_regions(slide), most)
 
 
 def test_what_openslide_knows_is_kept(tmp_path):
@@ -85,7 +75,7 @@ def test_mirax_is_laid_on_the_colour_that_it_names(tmp_path):
     source = write_mirax(tmp_path / "s.mrxs", pixels, missing=(2, 5), colour=colour)
     path = build(source, lossless=True, tile_size=100)
     with openslide.OpenSlide(source) as slide:
-        assert_same_rectangles(path, (256, 192), regions_of(slide, colour))
+        assert_same_rectangles(path, (256, 192), openslide_regions(slide, colour))
     expected = pixels.copy()
     expected[:64, 128:192] = expected[64:128, 64:128] = colour
     assert_same_regions(path, expected)
@@ -109,7 +99,7 @@ def test_what_a_slide_lacks_is_white(tmp_path):
         assert np.asarray(slide.read_region(place, 0, (64, 64)))[:, :, 3].max() == 0
         for options in ({"backend": "openslide"}, {}):
             path = build(source, lossless=True, **options)
-            assert_same_rectangles(path, slide.dimensions, regions_of(slide), most=2)
+            assert_same_rectangles(path, slide.dimensions, openslide_regions(slide), most=2)
             with WsiImageReader(path) as reader:
                 assert (reader.read_native_region(*place, 64, 64) == 255).all()
 

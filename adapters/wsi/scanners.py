@@ -19,8 +19,9 @@ def composed(file: Any, page: Any) -> str | None:
     if file.is_scn:
         areas = _leica_areas(file.pages.first.description)
         return f"is of {areas} areas" if areas > 1 else None
-    if file.is_bif:
-        root = ElementTree.fromstring(_xmp(page))
+    xmp = _xmp(page)
+    if file.is_bif or b"<EncodeInfo" in xmp:
+        root = ElementTree.fromstring(xmp)
         joints = root.iterfind(".//TileJointInfo")
         overlap = any(int(joint.attrib[f"Overlap{axis}"]) for joint in joints for axis in "XY")
         return "is of tiles that overlap" if overlap else None
@@ -48,4 +49,5 @@ def ventana_mpp(file: Any) -> Any:
 
 
 def _xmp(page: Any) -> bytes:
-    return bytes(page.tags[_XMP].value).rstrip(b"\0")
+    value = getattr(page.tags.get(_XMP), "value", b"")
+    return value.rstrip(b"\0") if isinstance(value, bytes) else b""
