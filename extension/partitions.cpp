@@ -51,8 +51,9 @@ std::map<std::string, std::string> parse(std::string_view path) {
 
 std::optional<int64_t> integer(const std::string& text) {
   int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::to_string(value) == text ? std::optional(value) : std::nullopt;
+  const char* const end = text.data() + text.size();
+  const auto [behind, failed] = std::from_chars(text.data(), end, value);
+  return failed == std::errc() && behind == end ? std::optional(value) : std::nullopt;
 }
 
 std::optional<duckdb_date> date(const std::string& text) {
@@ -64,17 +65,58 @@ std::optional<duckdb_date> date(const std::string& text) {
 
 // DATE or BIGINT only for what DuckDB writes just like that, so that no text is lost.
 duckdb_type detect(const std::string& text) {
-  if (integer(text)) return DUCKDB_TYPE_BIGINT;
+  const auto number = integer(text);
+  if (number && std::to_string(*number) == text) return DUCKDB_TYPE_BIGINT;
   return date(text) ? DUCKDB_TYPE_DATE : DUCKDB_TYPE_VARCHAR;
+}
+
+Error refused_types(const std::string& reason) {
+  return {Error::Kind::argument, "hive_types: " + reason};
+}
+
+constexpr std::pair<std::string_view, duckdb_type> known_types[] = {
+    {"varchar", DUCKDB_TYPE_VARCHAR}, {"bigint", DUCKDB_TYPE_BIGINT}, {"date", DUCKDB_TYPE_DATE}};
+
+bool is_of_type(const std::string& text, duckdb_type type) {
+  if (type == DUCKDB_TYPE_BIGINT) return integer(text).has_value();
+  return type == DUCKDB_TYPE_VARCHAR || date(text).has_value();
 }
 
 }  // namespace
 
-Partitions find_partitions(const std::vector<PackFile>& files) {
+PartitionTypes read_partition_types(duckdb_value types) {
+  const duckdb_logical_type type = duckdb_get_value_type(types);
+  if (duckdb_get_type_id(type) != DUCKDB_TYPE_STRUCT) {
+    throw refused_types("expected keys and their types, {'year': BIGINT}");
+  }
+  PartitionTypes asked;
+  for (idx_t i = 0; i < duckdb_struct_type_child_count(type); ++i) {
+    const std::string key = take_text(duckdb_struct_type_child_name(type, i));
+    const Value value(duckdb_get_struct_child(types, i));
+    const std::string name = lower_case(take_text(duckdb_get_varchar(value.get())));
+    const auto* const found = std::find_if(std::begin(known_types), std::end(known_types),
+                                           [&](const auto& known) { return known.first == name; });
+    if (found == std::end(known_types)) {
+      throw refused_types("the type of " + key +
+                          " can be VARCHAR, BIGINT or DATE; cast it to others in the query");
+    }
+    asked.emplace(lower_case(key), found->second);
+  }
+  return asked;
+}
+
+Partitions find_partitions(const std::vector<PackFile>& files, const PartitionTypes& asked) {
   Partitions partitions;
   const auto first = parse(files.front().filename);
   for (const auto& [key, text] : first) partitions.keys.push_back(key);
   partitions.types.resize(first.size(), DUCKDB_TYPE_INVALID);
+  for (const auto& [asked_key, type] : asked) {
+    const auto found = std::find_if(first.begin(), first.end(), [&](const auto& partition) {
+      return lower_case(partition.first) == asked_key;
+    });
+    if (found == first.end()) throw refused_types("no folder is called " + asked_key + "=...");
+    partitions.types[std::distance(first.begin(), found)] = type;
+  }
   for (const PackFile& file : files) {
     const auto found = parse(file.filename);
     const bool same = std::equal(found.begin(), found.end(), first.begin(), first.end(),
@@ -95,6 +137,10 @@ Partitions find_partitions(const std::vector<PackFile>& files) {
       duckdb_type& type = partitions.types[values.size()];
       values.push_back(text == null_value ? std::nullopt : std::optional(text));
       if (!values.back() || type == DUCKDB_TYPE_VARCHAR) continue;
+      if (asked.contains(lower_case(key))) {
+        if (is_of_type(text, type)) continue;
+        throw refused_types("the value of " + key + " is not of that type").in(file.filename);
+      }
       const duckdb_type detected = detect(text);
       type = type == DUCKDB_TYPE_INVALID || type == detected ? detected : DUCKDB_TYPE_VARCHAR;
     }

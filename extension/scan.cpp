@@ -1,6 +1,6 @@
 // The tables of packs, by a path, a pattern or a list of both:
-//   iac_scan(path, layout := false, filename := false, hive_partitioning := false)
-//   iac_slides(path, filename := false, hive_partitioning := false)
+//   iac_scan(path, layout := false, filename := false, hive_partitioning := false, hive_types :=
+//   {}) iac_slides(path, filename := false, hive_partitioning := false, hive_types := {})
 #include <iac/dicom/headers.h>
 #include <iac/error.h>
 #include <iac/workers.h>
@@ -385,7 +385,8 @@ void next_chunk(duckdb_function_info info, duckdb_data_chunk chunk) {
 void register_scan(duckdb_connection connection) {
   static constexpr Option options[] = {{"layout", DUCKDB_TYPE_BOOLEAN},
                                        {"filename", DUCKDB_TYPE_ANY},
-                                       {"hive_partitioning", DUCKDB_TYPE_BOOLEAN}};
+                                       {"hive_partitioning", DUCKDB_TYPE_BOOLEAN},
+                                       {"hive_types", DUCKDB_TYPE_ANY}};
   static constexpr TableFunction scan{.name = "iac_scan",
                                       .options = options,
                                       .bind = bind<PackColumn::Source::index>,

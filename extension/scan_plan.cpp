@@ -30,6 +30,12 @@ std::string filename_option(duckdb_bind_info info, const std::string& function) 
   }
 }
 
+PartitionTypes partition_types(duckdb_bind_info info) {
+  const Value value(duckdb_bind_get_named_parameter(info, "hive_types"));
+  if (!value || duckdb_is_null_value(value.get())) return {};
+  return read_partition_types(value.get());
+}
+
 // Of more packs than are kept, the first ones: each of the others would push out the next.
 bool is_kept(const ScanPlan& plan, size_t pack) { return pack < plan.limits->packs; }
 
@@ -101,10 +107,11 @@ std::unique_ptr<ScanPlan> plan_scan(duckdb_bind_info info, const char* function,
   plan->options.table = table;
   plan->options.layout = bind_flag(info, "layout");
   plan->options.filename = filename_option(info, function);
-  plan->options.partitions = bind_flag(info, "hive_partitioning");
+  const PartitionTypes types = partition_types(info);
+  plan->options.partitions = bind_flag(info, "hive_partitioning") || !types.empty();
   const Value argument(duckdb_bind_get_parameter(info, 0));
   plan->files = pack_files(plan->context.get(), argument.get(), function);
-  if (plan->options.partitions) plan->partitions = find_partitions(plan->files);
+  if (plan->options.partitions) plan->partitions = find_partitions(plan->files, types);
   find_shapes(*plan);
   plan->columns = join_columns(plan->shapes, plan->files, plan->options, plan->partitions);
   if (plan->columns.empty()) {
