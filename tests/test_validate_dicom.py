@@ -179,6 +179,22 @@ def test_what_readers_do_without(pack):
     assert errors_of(changed(path, index=lambda table: table.drop(["has_pixel_data"]))) == []
 
 
+def test_records_need_a_place(pack):
+    path = changed(pack(), index=lambda table: table.drop(["offset", "length"]))
+    found = errors_of(path)
+    assert (None, "schema", "the index does not say where records are stored") in found
+    path = changed(pack("patients"), drop=("record_codecs",))
+    assert (None, "schema", "the header has no 'record_codecs'") in errors_of(path)
+
+
+def test_a_series_without_instances_is_noted(pack):
+    path = changed(pack(), index=lambda table: table.slice(0, 5))
+    changed(path, slides=replaced("instance_count", 2, 0))
+    report = iac.validate(path, max_decode=0)
+    assert report.ok
+    assert [note.reason for note in report.findings] == ["slide table: row 2: has no instances"]
+
+
 def test_rows_without_a_value(pack):
     for column in ("series_idx", "dicom_delta", "rows", "pixel_dtype", "has_pixel_data"):
         path = changed(pack(), index=replaced(column, 2, None))

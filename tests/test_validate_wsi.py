@@ -185,6 +185,18 @@ def test_a_cell_that_is_wrong(pack, column, row, value, check, reason, refuses):
     refused(path, refuses)
 
 
+def test_records_need_a_place(pack):
+    path = changed(pack(), index=lambda table: table.drop(["offset", "length"]))
+    found = errors_of(path)
+    assert (None, "schema", "the index does not say where records are stored") in found
+
+
+def test_images_that_are_none(pack):
+    for row in (2, 10):
+        path = changed(pack(), index=replaced("codec_id", row, 2))
+        assert (row, "payload", "the record is no image") in errors_of(path)
+
+
 def test_there_is_scanner_metadata(pack):
     path = changed(pack(), index=replaced("kind", METADATA, 2))
     assert (None, "schema", "there is no scanner metadata") in errors_of(path)
