@@ -3,7 +3,9 @@
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -39,6 +41,37 @@ def read_all_kinds(reader, row):
             bytes(pack.read_many_contiguous([row] * 64, workers=2)[63]),
             reader.read_index_table(["item_id"])["item_id"][row].as_py(),
         ]
+
+
+# Signals
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_ctrl_c_ends_a_batch_before_it_is_done(tmp_path, codec):
+    path = write_encoded(tmp_path / "x.iac", [b"ab" * (1 << 20)], codec)
+    interrupted = 0
+
+    def interrupt(*_):
+        nonlocal interrupted
+        interrupted += 1
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with iac.VariableRecordPack(path) as pack:
+            began = time.perf_counter()
+            pack.read_many_contiguous([0] * 500, workers=1)
+            whole = time.perf_counter() - began
+            began = time.perf_counter()
+            signal.setitimer(signal.ITIMER_REAL, whole / 8)
+            with pytest.raises(KeyboardInterrupt):
+                pack.read_many_contiguous([0] * 500, workers=1)
+            assert time.perf_counter() - began < whole * 3 / 4
+            assert pack.read_many([0, 0])[1] == b"ab" * (1 << 20)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted == 1
 
 
 # Threads

@@ -1,14 +1,11 @@
 #include "iac/interrupt.h"
 
-#include <chrono>
 #include <utility>
 
 namespace iac {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds interval{50};
 
 thread_local const std::function<void()>* check_of_thread = nullptr;
 thread_local Clock::time_point checked;
@@ -23,7 +20,7 @@ Interruptible::~Interruptible() { check_of_thread = outer_; }
 void check_interrupt() {
   if (check_of_thread == nullptr) return;
   const auto now = Clock::now();
-  if (now - checked < interval) return;
+  if (now - checked < interrupt_interval) return;
   checked = now;
   (*check_of_thread)();
 }

@@ -1,6 +1,7 @@
 // Stopping what the core is at when its caller no longer wants it: on Ctrl-C, say.
 #pragma once
 
+#include <chrono>
 #include <functional>
 
 namespace iac {
@@ -18,7 +19,10 @@ class Interruptible {
   const std::function<void()>* outer_;
 };
 
-// Called between pieces of work. Checks at most every 50 ms, and never on threads that only help.
+// How far checks are apart, at least, and how long a thread that may be interrupted waits at a time.
+constexpr std::chrono::milliseconds interrupt_interval{50};
+
+// Called between pieces of work and while waiting. Does nothing on threads that only help.
 void check_interrupt();
 
 }  // namespace iac

@@ -6,6 +6,7 @@
 
 #include "iac/error.h"
 #include "iac/header.h"
+#include "iac/interrupt.h"
 #include "iac/workers.h"
 
 namespace iac {
@@ -82,11 +83,11 @@ void RemoteSource::request_parts(uint64_t offset, MutableBytes out) const {
 void RemoteSource::enter() const {
   Slots& slots = *slots_;
   std::unique_lock lock(slots.mutex);
-  while (
-      !slots.freed.wait_for(lock, poll_interval, [&] { return slots.taken < style().at_once; })) {
+  const auto is_free = [&] { return slots.taken < style().at_once; };
+  while (!slots.freed.wait_for(lock, interrupt_interval, is_free)) {
     lock.unlock();
     require_wanted();
-    poll();
+    check_interrupt();
     lock.lock();
   }
   ++slots.taken;

@@ -84,8 +84,6 @@ class Prefetched final : public Source {
  public:
   Prefetched(const Source& source, std::vector<Segment> ranges);
 
-  void poll() const override { source_.poll(); }
-
  protected:
   int64_t read_some(uint64_t offset, std::span<const MutableBytes> pieces) const override;
 

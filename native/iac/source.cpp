@@ -46,7 +46,7 @@ void Source::read_at(uint64_t offset, std::span<const MutableBytes> pieces) cons
 void Source::for_each_read(size_t reads, unsigned workers,
                            const std::function<void(size_t)>& body) const {
   if (style_.expensive()) {
-    concurrent_for(reads, style_.at_once, body, [&] { poll(); });
+    concurrent_for(reads, style_.at_once, body);
   } else {
     parallel_for(reads, worker_count(workers, reads), body);
   }

@@ -49,10 +49,6 @@ class Source {
   // cheap ones on the worker pool, others on threads of their own.
   void for_each_read(size_t reads, unsigned workers, const std::function<void(size_t)>& body) const;
 
-  // Called some times a second by a thread that waits for reads of others. What it throws ends
-  // them.
-  virtual void poll() const {}
-
   // Throws Error when what was read so far may be of several versions of the file. Whoever has
   // read bytes that no crc32 vouches for asks before he hands them out.
   virtual void confirm() const {}

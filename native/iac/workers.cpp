@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "iac/interrupt.h"
 #include "iac/per_process.h"
 #include "iac/platform.h"
 
@@ -51,14 +52,14 @@ class Job {
     if (error_) std::rethrow_exception(error_);
   }
 
-  // Returns when every item is done or left out. What `poll` throws is an error of the job.
-  void poll_until_done(const std::function<void()>& poll) {
+  // Returns when every item is done or left out. An interrupt is an error of the job.
+  void wait_interruptibly() {
     std::unique_lock lock(mutex_);
-    while (!finished_.wait_for(lock, poll_interval, [&] { return done_ == items_; })) {
+    while (!finished_.wait_for(lock, interrupt_interval, [&] { return done_ == items_; })) {
       if (failed_) continue;
       lock.unlock();
       try {
-        poll();
+        check_interrupt();
       } catch (...) {
         fail(0);
       }
@@ -175,8 +176,7 @@ void parallel_for(size_t items, unsigned workers, const std::function<void(size_
   pool()->run(items, workers, body);
 }
 
-void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body,
-                    const std::function<void()>& poll) {
+void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body) {
   std::stop_source stop;
   const std::stop_callback outer(stop_of_thread, [&] { stop.request_stop(); });
   Job job(items, body, stop);
@@ -193,7 +193,7 @@ void concurrent_for(size_t items, unsigned threads, const std::function<void(siz
   } catch (const std::system_error&) {  // no more to be had now
   }
   work();
-  job.poll_until_done(poll);
+  job.wait_interruptibly();
   for (std::thread& helper : helpers) helper.join();
   job.wait();
 }

@@ -1,7 +1,6 @@
 // One pool of threads a process, started by the first parallel call and shared by all of them.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <stop_token>
@@ -17,15 +16,11 @@ unsigned worker_count(unsigned asked, size_t items);
 // of further items and is thrown here (the one of the lowest item).
 void parallel_for(size_t items, unsigned workers, const std::function<void(size_t)>& body);
 
-// How often a thread that waits looks whether it still should.
-constexpr std::chrono::milliseconds poll_interval{50};
-
 // The same for bodies that wait, for a network say, and need no processor meanwhile: on the calling
 // thread and up to threads - 1 that are started for this call and have ended when it returns. The
-// calling thread calls `poll` while it waits for the others. What a body or `poll` throws also asks
-// the bodies under way to stop, and the first of it is thrown here.
-void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body,
-                    const std::function<void()>& poll);
+// calling thread checks for interrupts while it waits for the others. What a body throws, or that
+// check, also asks the bodies under way to stop, and the first of it is thrown here.
+void concurrent_for(size_t items, unsigned threads, const std::function<void(size_t)>& body);
 
 // Whether what this thread does is no longer wanted: by the concurrent_for whose body it runs, or
 // by whoever holds the source of stop_this_thread_by.

@@ -54,12 +54,6 @@ class PythonSource final : public RemoteSource {
     ask_version_ = py::object();
   }
 
-  // Ctrl-C, where this is the thread that it reaches.
-  void poll() const override {
-    const py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  }
-
  protected:
   uint64_t fetch(uint64_t offset, MutableBytes out) const override {
     return ask([&] {

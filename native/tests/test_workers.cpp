@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "iac/platform.h"
+#include "iac/interrupt.h"
 #include "iac/workers.h"
 #include "tests/packs.h"
 
@@ -100,7 +101,7 @@ TEST_CASE("the first error of bodies that wait stops the others, and is the one 
     ++stopped;
     throw std::runtime_error("stopped");
   };
-  CHECK_THROWS_WITH(concurrent_for(100, 4, body, [] {}), "the first");
+  CHECK_THROWS_WITH(concurrent_for(100, 4, body), "the first");
   CHECK(stopped == 3);
   CHECK_FALSE(stop_requested());
 }
@@ -116,30 +117,27 @@ TEST_CASE("a caller that is done with its own bodies can end those of others") {
       wait_until_stopped();
     }
   };
-  int polls = 0;
-  const auto poll = [&] {
+  int checks = 0;
+  const Interruptible interruptible([&] {
     CHECK(std::this_thread::get_id() == caller);
-    if (++polls == 2) throw std::runtime_error("interrupted");
-  };
-  CHECK_THROWS_WITH(concurrent_for(1000, 3, body, poll), "interrupted");
-  CHECK(polls == 2);
+    if (++checks == 2) throw std::runtime_error("interrupted");
+  });
+  CHECK_THROWS_WITH(concurrent_for(1000, 3, body), "interrupted");
+  CHECK(checks == 2);
 }
 
 TEST_CASE("an error stops what bodies wait for in turn, and nothing around them") {
   std::atomic<bool> inner_stopped = false;
-  concurrent_for(
-      2, 2,
-      [&](size_t) {
-        const auto fail = [](size_t) { throw std::runtime_error("inside"); };
-        CHECK_THROWS(concurrent_for(2, 2, fail, [] {}));
-        CHECK_FALSE(stop_requested());
-      },
-      [] {});
+  concurrent_for(2, 2, [&](size_t) {
+    const auto fail = [](size_t) { throw std::runtime_error("inside"); };
+    CHECK_THROWS(concurrent_for(2, 2, fail));
+    CHECK_FALSE(stop_requested());
+  });
   std::stop_source stop;
   std::thread([&] {
     stop_this_thread_by(stop.get_token());
     stop.request_stop();
-    concurrent_for(1, 1, [&](size_t) { inner_stopped = stop_requested(); }, [] {});
+    concurrent_for(1, 1, [&](size_t) { inner_stopped = stop_requested(); });
   }).join();
   CHECK(inner_stopped);
 }
