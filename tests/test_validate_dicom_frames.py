@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from damaged_packs import changed, errors_of, several
 from packs import flip_payload, replaced
+from pydicom.uid import JPEGLSLossless
 
 import iac_query as iac
 
@@ -62,7 +63,7 @@ def test_frames_that_are_wrong(pack, change, expected):
     assert 0 in expected or not [row for row, *_ in found if row in (0, 1, 2, 3)]
 
 
-def test_frames_that_pydicom_decodes(pack):
+def test_frames_of_run_lengths(pack):
     path = pack("frames")
     assert errors_of(path) == []
     with iac.PackReader(path) as reader:
@@ -75,7 +76,15 @@ def test_frames_that_pydicom_decodes(pack):
     cells = replaced("crc32", row, zlib.crc32(bytes(length)))
     ((found, check, reason),) = errors_of(changed(path, index=cells, data=bytes(data)))
     assert (found, check) == (row, "codec")
-    assert "RLE segments" in reason and "\n" not in reason
+    assert reason and "\n" not in reason
+
+
+def test_frames_that_only_pydicom_decodes(pack):
+    """Of a transfer syntax for which the core has no way from these codecs."""
+    path = changed(pack("frames"), index=replaced("source_transfer_syntax", 9, JPEGLSLossless))
+    header, pixels = errors_of(path)
+    assert header[:2] == (9, "payload")
+    assert pixels[:2] == (9, "codec") and "\n" not in pixels[2]
 
 
 def test_frames_that_pydicom_decodes_where_it_is_missing(pack, monkeypatch):
@@ -83,7 +92,8 @@ def test_frames_that_pydicom_decodes_where_it_is_missing(pack, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("iac_query.adapters.dicom")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pydicom", None)
-    path = changed(pack("frames"), index=replaced("rows", 9, 13))
+    other = several(("rows", 9, 13), ("source_transfer_syntax", 9, JPEGLSLossless))
+    path = changed(pack("frames"), index=other)
     report = iac.validate(path, max_decode=0)
     assert (9, "payload", "rows is another one in its header") in errors_of(path)
     (note,) = [finding for finding in report.findings if finding.severity == "note"]
