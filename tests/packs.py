@@ -176,6 +176,20 @@ def layout_index(offsets: Any, lengths: Any, crc32s: Any = None, **columns: Any)
     return pa.table(columns)
 
 
+def bytes_read(call: Callable[[], Any]) -> int:
+    """How many bytes this process read from files during the call."""
+
+    def counter() -> int:
+        text = Path("/proc/self/io").read_text()
+        return int(text.split("rchar: ")[1].split()[0])
+
+    before = counter()
+    idle = counter() - before
+    before = counter()
+    call()
+    return counter() - before - idle
+
+
 def patch(path: Path, at: int, data: bytes) -> None:
     """Overwrites bytes of a file in place."""
     with open(path, "r+b") as file:

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from packs import assemble, ipc_stream, write_encoded, write_pack
+from packs import assemble, bytes_read, ipc_stream, write_encoded, write_pack
 
 import iac_query as iac
 
@@ -65,6 +65,18 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_scans_do_not_grow_with_the_packs_they_read(many: Path):
     query = f"SELECT sum(a), sum(b) FROM '{many}/{{}}.iac'"
     assert growth("100MB", query.format("0[012]"), query.format("*")) < 100
+
+
+def test_columns_that_are_read_again_stay(con, tmp_path: Path):
+    values = pa.array(range(100_000), pa.int64())
+    path = tmp_path / "x.iac"
+    slides = pa.table({"slide_id": ["s"]})
+    header = {"payload_type": "numbers", "codec": "none"}
+    iac.build_pack(path, header, slides, pa.table({"k": values}), [b""] * len(values))
+    read = [
+        bytes_read(lambda: con.sql(f"SELECT sum(k) FROM '{path}'").fetchall()) for _ in range(3)
+    ]
+    assert read[0] > 800_000 and read[1] >= 800_000 and read[2] < 50_000
 
 
 def test_scans_of_packs_that_are_not_kept(many: Path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from packs import slide_table
+from packs import bytes_read, slide_table
 
 import iac_query as iac
 
@@ -41,20 +41,6 @@ def large(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def chunked(tmp_path_factory) -> Path:
     return write(tmp_path_factory.mktemp("lazy") / "chunked.iac", 1_000_000, 50_000)
-
-
-def bytes_read(call) -> int:
-    """How many bytes this process read from files during the call."""
-
-    def counter() -> int:
-        text = Path("/proc/self/io").read_text()
-        return int(text.split("rchar: ")[1].split()[0])
-
-    before = counter()
-    idle = counter() - before
-    before = counter()
-    call()
-    return counter() - before - idle
 
 
 def open_and_read(path: Path, row: int) -> bytes:
