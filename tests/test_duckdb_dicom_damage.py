@@ -176,8 +176,12 @@ def test_a_slide_table_without_templates(con, tmp_path: Path, series, reason: st
     with pytest.raises(duckdb.Error) as raised:
         tags(con, pack)
     assert f"{pack}: " in str(raised.value) and reason in str(raised.value)
-    ((row, found),) = con.sql(f"SELECT row, reason FROM iac_check('{pack}')").fetchall()
-    assert row is None and reason in found
+    findings = con.sql(f"SELECT row, reason FROM iac_check('{pack}')").fetchall()
+    # Two series of one number are in the way of iac_scan as well, which says it in its own words.
+    expected = ["two rows have the same series_idx"] if "of another one" in reason else []
+    assert [row for row, _ in findings] == [None] * (1 + len(expected))
+    for text, (_, found) in zip([*expected, reason], findings, strict=True):
+        assert text in found
 
 
 @pytest.mark.parametrize(
