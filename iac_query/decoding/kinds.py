@@ -23,7 +23,7 @@ Kind = Literal["bytes", "text", "image", "vector", "tensor", "stored"]
 KINDS: tuple[Kind, ...] = ("bytes", "text", "image", "vector", "tensor", "stored")
 
 #: Payload types whose text stands behind a manifest.
-WITH_MANIFESTS = ("clinical_text", "clinical_text_pair")
+_WITH_MANIFESTS = ("clinical_text", "clinical_text_pair")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class PackKind:
         """Whether a payload is what is stored, all of it."""
         if not self.decodes or self._pack.kind == "fixed":
             return True
-        is_text = self.kind == "text" and self._header.get("payload_type") in WITH_MANIFESTS
+        is_text = self.kind == "text" and self._header.get("payload_type") in _WITH_MANIFESTS
         is_encoded = self._header.get("codec", "none") != "none" or "record_codecs" in self._header
         return not is_encoded and not is_text
 

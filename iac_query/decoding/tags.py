@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from .._opening import PackOpener
 from .._options import OnError, read_options
 from ..batch import ContiguousRecordBatch
 from ..errors import PackError
 from .references import References
-from .resolve import PackOpener, Resolver
+from .resolve import ResolvedColumn, Resolver
 
 
 def read_tags(
@@ -23,7 +25,7 @@ def read_tags(
     verify: bool = True,
     packs: Iterable[str | os.PathLike[str]] | None = None,
     storage: Any = None,
-) -> pa.Array:
+) -> pa.ChunkedArray:
     """The header of each reference's DICOM instance as a large_string of DICOM JSON, or of one
     element the value. NULL for NULL, for an element that is missing or empty and, under
     ``on_error="null"``, for what could not be had.
@@ -33,7 +35,7 @@ def read_tags(
     """
     read_options(True, workers, verify, on_error)  # before anything is opened
     resolver = Resolver(references, PackOpener(packs, storage), on_error)
-    texts: list[str | None] = [None] * len(references)
+    column = ResolvedColumn(len(references))
     for pack, positions in resolver.packs():
         rows = references.row[positions]
         try:
@@ -43,7 +45,6 @@ def read_tags(
             continue
         for at, error in batch.failures:
             resolver.fail(positions[at : at + 1], pack.path, error)
-        records = ContiguousRecordBatch.from_native(batch, "null", None)
-        for position, text in zip(positions.tolist(), records, strict=True):
-            texts[position] = str(text, "utf-8") if text is not None and len(text) else None
-    return pa.array(texts, pa.large_string())
+        texts = ContiguousRecordBatch.from_native(batch, "null").to_arrow(pa.large_string())
+        column.add(positions, pc.if_else(pc.equal(pc.binary_length(texts), 0), None, texts))
+    return column.assembled(pa.large_string())
