@@ -210,13 +210,19 @@ def _documents(
 
 
 def _set_episode(fields: dict[str, Any], problem: str) -> None:
-    """A number, text of one (as CSV files have it), or nothing, as the field's int."""
+    """A number, text of one (as CSV files have it), or nothing, as the field's int.
+
+    Text may end in ``.0``, as pandas writes integers of a column where some are missing.
+    """
     value = fields.pop("episode_index")
     if value == "" or value != value:
         return
     try:
-        if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
-            raise ValueError
+        if isinstance(value, str):
+            found = re.fullmatch(r"\s*([+-]?[0-9]+)(\.0+)?\s*", value)
+            if found is None:
+                raise ValueError
+            value = found[1]
         number = int(value)
     except (ValueError, OverflowError):
         number = None
@@ -227,6 +233,7 @@ def _set_episode(fields: dict[str, Any], problem: str) -> None:
 
 def _read_csv(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
     broken: list[str] = []
+    names: list[str] = []
 
     def note(row: pyarrow.csv.InvalidRow) -> str:
         counts = f"{row.actual_columns} columns, the header has {row.expected_columns}"
@@ -256,7 +263,7 @@ def _read_csv(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
                 yield from _blocks(pa.Table.from_batches([batch]))
     except pa.ArrowInvalid as error:
         # About a broken row it would quote it.
-        reason = broken[0] if broken else _reason(error)
+        reason = broken[0] if broken else _csv_reason(error, names)
         raise ValueError(f"{path}: cannot be read as CSV: {reason}") from None
 
 
@@ -290,15 +297,19 @@ def _read_json(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
     parse = pyarrow.json.ParseOptions(schema, unexpected_field_behavior="ignore")
     # Older versions of pyarrow read the file whole.
     open_json = getattr(pyarrow.json, "open_json", None)
+    first: int | None = 0  # row of the piece that is parsed, None for one of unknown place
     try:
         with pa.input_stream(path) as file:
             if open_json is None:
+                first = None
                 yield from _blocks(pyarrow.json.read_json(file, read, parse))
                 return
             for batch in open_json(file, read, parse):
                 yield from _blocks(pa.Table.from_batches([batch]))
+                first += len(batch)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{path}: cannot be read as JSON Lines: {_reason(error)}") from None
+        reason = _json_reason(error, first)
+        raise ValueError(f"{path}: cannot be read as JSON Lines: {reason}") from None
 
 
 def _read_parquet(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
@@ -311,6 +322,35 @@ def _read_parquet(path: str, required: Sequence[str]) -> Iterator[pa.Table]:
                 yield pa.Table.from_batches([batch])
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: cannot be read as Parquet: {error}") from None
+
+
+def _csv_reason(error: pa.ArrowInvalid, names: Sequence[str]) -> str:
+    """What pyarrow says, with the column's name, and rows counted from 0 behind the header."""
+    found = re.fullmatch(r"In CSV column #(\d+): Row #(\d+): (.*)", str(error), re.DOTALL)
+    if found is None:
+        return _reason(error)
+    return f"row {int(found[2]) - 2}: column {names[int(found[1])]}: {found[3]}"
+
+
+_JSON_REMEDIES = {
+    "string": "write it in quotes",
+    "number": "write it without quotes",
+    "object": "write each row as an object, {...}",
+}
+
+
+def _json_reason(error: pa.ArrowInvalid, first: int | None) -> str:
+    """What pyarrow says of a row in a piece of the file, with the row counted in the whole file."""
+    found = re.fullmatch(r"JSON parse error: (.*) in row (\d+)", str(error), re.DOTALL)
+    if found is None:
+        return _reason(error)
+    row = "a row" if first is None else f"row {first + int(found[2])}"
+    changed = re.fullmatch(r"Column\(/?(\w*)\) changed from (\w+) to (\w+)", found[1])
+    if changed is None:
+        return f"{row}: {found[1]}"
+    column, expected, kind = changed.groups()
+    remedy = _JSON_REMEDIES.get(expected, "change it")
+    return f"{row}: {column or 'it'} is of type {kind}, expected {expected}: {remedy}"
 
 
 def _reason(error: pa.ArrowInvalid) -> str:

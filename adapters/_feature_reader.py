@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .._matrix_header import EXTENDED_FEATURES
 from .._options import PathLike
 from ..errors import PackError
 from ..fixed import FixedRecordPack
@@ -17,7 +18,7 @@ from ._tile_tables import row_of_tile, tile_records
 from .manifests import TileRecord
 
 PAYLOAD_TYPE = "teacher_features"
-EXTENDED_PAYLOAD_TYPE = "teacher_features_extended"
+EXTENDED_PAYLOAD_TYPE = EXTENDED_FEATURES
 
 
 class FeatureCacheReader:

@@ -26,6 +26,9 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
     if not isinstance(teacher, str) or not teacher:
         yield pack.finding("schema", "the header has no 'teacher'")
     extended = pack.payload_type == EXTENDED_PAYLOAD_TYPE
+    if extended and "dtype" in pack.header:
+        reason = "the header has a 'dtype', by which readers of teacher_features round its values"
+        yield pack.finding("schema", reason)
     limits = EXTENDED_LIMITS if extended else LIMITS
     yield from check_grid(pack, limits, ADAPTERS[PAYLOAD_TYPE].index)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from typing import Any
 
+from .. import cli
 from .._options import PathLike
 from ..errors import PackError
 from ..validation import validate
@@ -22,7 +25,7 @@ from . import (
 from .wsi import index_rules, record_rules, schema
 from .wsi.remains import remains
 
-__all__ = ["RULES", "validate_package"]
+__all__ = ["RULES", "main", "validate_package"]
 
 
 #: By payload type; of others only what all packs have in common is checked.
@@ -57,3 +60,22 @@ def validate_package(
             error.pack, error.row = finding.pack, finding.row
             raise error
     return {"type": report.payload_type, "codec": report.codec, **report.counts}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """``python -m iac_query validate`` with the path behind ``--input``, as the published adapters'
+    command has it. Takes its other options; of ``sys.argv`` unless ``arguments`` are given.
+
+    Raises SystemExit with its status, except for packs without errors.
+    """
+    parser = argparse.ArgumentParser(
+        "validate",
+        description="Reports what is wrong with packs.",
+        epilog="Other options are those of python -m iac_query validate.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--input", required=True, metavar="PATH", help="pack or folder")
+    options, others = parser.parse_known_args(arguments)
+    status = cli.main(["validate", *others, "--", options.input])
+    if status:
+        raise SystemExit(status)

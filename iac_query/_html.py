@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ._matrix_header import dtype_field
 from ._tables import table_schema
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def pack_html(reader: PackReader, name: str) -> str | None:
         ("data", f"{header['data_length']:,} bytes"),
     ]
     if native.kind == "fixed":
-        facts.append(("a record", f"{header['feature_dim']:,} {header['dtype']}"))
+        facts.append(("a record", f"{header['feature_dim']:,} {header[dtype_field(header)]}"))
     parts = [_title(name, str(reader.package_path)), _facts(facts)]
     for table in ("index", "slide"):
         parts.append(_details(f"{table} table", _schema(table_schema(native, table))))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from . import _native
+from ._matrix_header import MATRIX_FIELDS, matrix_header, named_for
 from ._options import PathLike, worker_count
 from ._tables import normalised, stream_bytes, stream_length, value_buffers
 from ._urls import public_url
@@ -27,7 +28,6 @@ __all__ = [
 
 #: Fields of a header that say how records are stored.
 CODEC_FIELDS = frozenset({"codec", "codec_params", "record_codecs"})
-MATRIX_FIELDS = frozenset({"feature_dim", "dtype", "feature_record_bytes"})
 
 #: Payloads handed to the core, and objects encoded, at a time: so many, or so many bytes.
 _BLOCK_ITEMS = 256
@@ -344,6 +344,7 @@ def whole_header(
     of how records are stored what is not so, but for those that are ``free``.
     """
     extra = dict(extra_header or {})
+    written = named_for(extra.get("payload_type", written["payload_type"]), written)
     for name in sorted((CODEC_FIELDS | MATRIX_FIELDS).difference(free) & extra.keys()):
         if name not in written:
             raise ValueError(f"extra_header has {name!r}, which this pack does not have")
@@ -363,15 +364,6 @@ def codec_header(codec: Codec) -> dict[str, Any]:
     """What the header of a pack says of its codec."""
     params = dict(codec.parameters())
     return {"codec": codec.name, **({"codec_params": params} if params else {})}
-
-
-def matrix_header(dim: int, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """What the header of a pack says of a matrix with ``dim`` values in a row."""
-    return {
-        "feature_dim": dim,
-        "dtype": dtype.name,
-        "feature_record_bytes": dim * dtype.itemsize,
-    }
 
 
 def _write(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._matrix_header import dtype_field
 from ._options import PathLike, read_options, row_array
 from ._record_pack import RecordPack
 from .build import build_fixed, build_fixed_streaming
@@ -65,15 +66,16 @@ def fixed_shape(header: Mapping[str, Any], pack: str) -> tuple[int, np.dtype[Any
 
     Raises PackError when it does not agree with itself or names no NumPy dtype.
     """
+    field = dtype_field(header)
     dim, name, record_bytes = (
-        header[key] for key in ("feature_dim", "dtype", "feature_record_bytes")
+        header[key] for key in ("feature_dim", field, "feature_record_bytes")
     )
     try:
         dtype = np.dtype(name)
     except TypeError:
         dtype = np.dtype(object)
     if dtype.kind not in "biufc" or dtype.name != name:
-        raise PackError(f"{pack}: header field dtype is {name!r}, expected a NumPy dtype's name")
+        raise PackError(f"{pack}: header field {field} is {name!r}, expected a NumPy dtype's name")
     if dim * dtype.itemsize != record_bytes:
         raise PackError(
             f"{pack}: header field feature_record_bytes is {record_bytes}, expected "

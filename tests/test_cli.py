@@ -14,6 +14,7 @@ from packs import DATA, flip_payload, payloads_of, write_encoded, write_pack
 from tile_data import files_in
 
 import iac_query as iac
+from iac_query.adapters import validate
 from iac_query.cli import main
 
 
@@ -55,6 +56,22 @@ def test_limits(damaged, capsys):
     arguments = ["validate", str(damaged), "--max-crc", "1", "--max-decode", "1"]
     assert main(arguments) == 0  # the first row alone
     assert "1 decoded, 1 compared" in capsys.readouterr().out
+
+
+def test_the_command_of_the_adapters(damaged, pack, capsys):
+    for path, options in ((pack, []), (damaged, []), (damaged.parent, ["--max-decode", "1"])):
+        status = main(["validate", str(path), *options])
+        expected = capsys.readouterr()
+        try:
+            validate.main([*options, "--input", str(path), "--max-crc", "0"])
+            assert status == 0
+        except SystemExit as end:
+            assert end.code == status != 0
+        assert capsys.readouterr().out == expected.out
+    for arguments in ([], ["--input"], ["--input", str(pack), "--max-decode", "x"]):
+        with pytest.raises(SystemExit) as caught:
+            validate.main(arguments)
+        assert caught.value.code == 2
 
 
 @pytest.mark.parametrize(
@@ -121,6 +138,7 @@ def test_a_reader_that_has_enough(tmp_path):
 SLOW = """
 import sys, time
 import iac_query
+from iac_query.adapters import validate
 from iac_query.cli import main
 
 class Slow(iac_query.Codec):

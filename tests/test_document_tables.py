@@ -227,7 +227,7 @@ WRONG_FILES = [
     ("x.csv", HEAD + b"p,a,SECRET,x\n", "CSV: row 0 has 4 columns, the header has 3"),
     ("x.csv", HEAD + b"p,a,x\np,SECRET\n", "CSV: row 1 has 2 columns, the header has 3"),
     ("x.csv", HEAD + b'p,a,"SECRET\np,b,x\n', "its quotes do not pair up"),
-    ("x.csv", HEAD + b"p,a,SECRET \xff\n", "CSV: .*invalid UTF8 data"),
+    ("x.csv", HEAD + b"p,a,SECRET \xff\n", "CSV: row 0: column text: .*invalid UTF8 data"),
     ("x.csv", HEAD + b"p,,SECRET\n", "x.csv: row 0: doc_id is missing"),
     ("x.csv", b"patient_id,doc_id,episode_index,text\np,a,SECRET,x\n", "row 0: episode_index is"),
     ("x.csv", b"patient_id,doc_id\np,a\n", "x.csv: column text is missing"),
@@ -235,8 +235,8 @@ WRONG_FILES = [
     ("x.jsonl", b"", "cannot be read as JSON Lines"),
     ("x.jsonl", b'{"patient_id": "p", "doc_id": "a"}\n', "x.jsonl: row 0: text is missing"),
     ("x.jsonl", b'{"patient_id": "p", "text": "SECRET', "cannot be read as JSON Lines"),
-    ("x.jsonl", b'{"patient_id": 7, "text": "SECRET"}\n', "JSON Lines: .*patient_id"),
-    ("x.jsonl", b'{"patient_id": "p", "text": "SECRET\\ud800"}\n', "JSON Lines: .*surrogate"),
+    ("x.jsonl", b'{"patient_id": 7, "text": "SECRET"}\n', "row 0: patient_id is of type number, expected string: write it"),
+    ("x.jsonl", b'{"patient_id": "p", "text": "SECRET\\ud800"}\n', "JSON Lines: row 0: .*surrogate"),
     ("x.jsonl", b'{"patient_id": "p", "text": "SECRET \xff"}\n', "rows from 0 on: .*UTF8"),
     ("x.jsonl", b'{"patient_id": "SECRET \xff"}\n', "rows from 0 on: .*UTF8"),
     (
@@ -244,11 +244,21 @@ WRONG_FILES = [
         b'{"patient_id": "p", "doc_id": "a", "text": "x", "episode_index": 1.25}\n',
         "row 0: episode_index is not an integer",
     ),
-    ("x.jsonl", b'[{"patient_id": "p"}]\n', "cannot be read as JSON Lines"),
+    ("x.jsonl", b'[{"patient_id": "p"}]\n', "row 0: it is of type array, expected object"),
+    (
+        "x.jsonl",
+        b'{"patient_id": "p", "episode_index": "SECRET"}\n',
+        "row 0: episode_index is of type string, expected number: write it without quotes",
+    ),
     (
         "x.csv",
         b"patient_id,doc_id,text,episode_index\np,a,x,1_0\n",
         "row 0: episode_index is not an integer",
+    ),
+    (
+        "x.csv",
+        b"patient_id,doc_id,text,episode_index\np,a,x,7.0\np,b,x,7.5\n",
+        "row 1: episode_index is not an integer",
     ),
     ("x.parquet", b"SECRET no Parquet", "cannot be read as Parquet"),
     ("x.txt", b"", "its name ends in none of .csv"),
@@ -263,6 +273,33 @@ def test_broken_files_leave_nothing(tmp_path, name, data, message):
         TEXT.build_from_file(tmp_path / "x.iac", tmp_path / name)
     assert "SECRET" not in str(caught.value)
     assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("row", [0, 4, 8])
+@pytest.mark.parametrize("block", [100, 1 << 20])
+def test_rows_of_broken_files_count_from_the_first(tmp_path, monkeypatch, row, block):
+    monkeypatch.setattr(document_tables, "_BLOCK_BYTES", block)
+    lines = [b'{"patient_id": "p", "doc_id": "d%d", "text": "x"}\n' % i for i in range(9)]
+    lines[row] = lines[row].replace(b'"x"', b"7")
+    cells = [b"p,d%d,x\n" % i for i in range(9)]
+    cells[row] = cells[row].replace(b"x", b"\xff")
+    for name, data, told in (
+        ("x.jsonl", lines, "text is of type number, expected string"),
+        ("x.csv", [HEAD, *cells], "column text: "),
+    ):
+        (tmp_path / name).write_bytes(b"".join(data))
+        with pytest.raises(ValueError, match=f"{name}: cannot .*: row {row}: {told}"):
+            TEXT.build_from_file(tmp_path / "x.iac", tmp_path / name)
+
+
+def test_integers_that_pandas_wrote_as_floats(tmp_path):
+    frame = pd.DataFrame({"patient_id": "p", "doc_id": ["a", "b", "c"], "text": "x"})
+    frame["episode_index"] = [7, None, -2]
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert b",7.0\n" in (tmp_path / "x.csv").read_bytes()
+    TEXT.build_from_file(tmp_path / "x.iac", tmp_path / "x.csv")
+    (patient,) = built(TEXT, tmp_path / "x.iac")
+    assert [doc["episode_index"] for doc in patient["docs"]] == [7, -1, -2]
 
 
 def test_a_row_may_not_be_longer_than_a_block(tmp_path, monkeypatch):

@@ -10,14 +10,20 @@ from packs import write_pack
 import iac_query as iac
 
 REFUSED = "disabled by configuration"
+#: Calls of every function that takes a record, ``{}``.
 FUNCTIONS = [
-    "iac_payload",
-    "iac_stored",
-    "iac_text",
-    "iac_image",
-    "iac_vector",
-    "iac_vector_double",
-    "iac_verify",
+    "iac_payload({})",
+    "iac_stored({})",
+    "iac_text({})",
+    "iac_docs({})",
+    "iac_doc_pairs({})",
+    "iac_image({})",
+    "iac_tags({})",
+    "iac_tag({}, 'Rows')",
+    "iac_hu({})",
+    "iac_vector({})",
+    "iac_vector_double({})",
+    "iac_verify({})",
 ]
 
 
@@ -41,18 +47,18 @@ def con(pack: Path):
         yield con
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_no_function_reads_without_external_access(con, pack: Path, function: str):
+@pytest.mark.parametrize("call", FUNCTIONS)
+def test_no_function_reads_without_external_access(con, pack: Path, call: str):
     con.execute("SET enable_external_access = false")
     reference = f"{{'pack': '{pack}', 'row': 0}}"
     for query in (
-        f"SELECT {function}(record) FROM refs",
-        f"SELECT {function}({reference})",
-        f"SELECT count({function}(record)) FROM iac_scan('{pack}')",
+        f"SELECT {call.format('record')} FROM refs",
+        f"SELECT {call.format(reference)}",
+        f"SELECT count({call.format('record')}) FROM iac_scan('{pack}')",
     ):
         with pytest.raises(duckdb.Error, match=REFUSED):
             con.execute(query).fetchall()
-    nothing = con.execute(f"SELECT TRY({function}(record)) FROM refs").fetchall()
+    nothing = con.execute(f"SELECT TRY({call.format('record')}) FROM refs").fetchall()
     assert nothing == [(None,), (None,)]
 
 

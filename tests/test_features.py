@@ -169,6 +169,14 @@ SOURCES = {
 }
 
 
+def test_progress_counts_features(tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_feature_blocks, "_BLOCK_BYTES", 1)
+    build(tmp_path / "f.iac", matrix_of(), show_progress=True)
+    assert f"{COUNT}/{COUNT}" in capfd.readouterr().err
+    build(tmp_path / "g.iac", matrix_of())
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("block_bytes", [1, 100, 8 << 20])
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources(tmp_path: Path, name: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch):

@@ -99,6 +99,9 @@ def test_it_refuses_the_extended_schema(tmp_path: Path, dtype: str):
     ):
         with pytest.raises(ValueError, match="teacher_features_extended"):
             call()
+    for call in (lambda: reader.read_feature_at(0), lambda: reader.read_features_at([0, 1])):
+        with pytest.raises(KeyError, match="'dtype'"):
+            call()
 
 
 @pytest.mark.parametrize("dtype", WIDE)

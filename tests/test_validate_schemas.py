@@ -158,19 +158,28 @@ def test_tiles_of_another_shape_or_dtype(tmp_path):
     assert len(found) == COUNT
 
 
-@pytest.mark.parametrize("build", [features, extended_features])
-def test_the_header_of_features(tmp_path, build):
+@pytest.mark.parametrize(
+    ("build", "dtype"), [(features, "dtype"), (extended_features, "feature_dtype")]
+)
+def test_the_header_of_features(tmp_path, build, dtype):
     for value in ("", None, 5):
         path = changed(build(tmp_path / "x.iac"), teacher=value)
         assert errors_of(path) == [(None, "schema", "the header has no 'teacher'")]
-    path = changed(build(tmp_path / "x.iac"), dtype="float99")
+    path = changed(build(tmp_path / "x.iac"), **{dtype: "float99"})
     ((row, check, reason),) = errors_of(path)
-    assert (row, check) == (None, "container") and "dtype" in reason
+    assert (row, check) == (None, "container") and f"{dtype} is 'float99'" in reason
     path = changed(build(tmp_path / "y.iac"), feature_dim=3)
     ((row, check, reason),) = errors_of(path)
     assert (row, check) == (None, "container") and "feature_record_bytes" in reason
     path = changed(build(tmp_path / "z.iac"), drop=("feature_dim",))
     assert (None, "schema", "its records are no rows of a matrix") in errors_of(path)
+
+
+def test_the_dtype_of_extended_features_has_its_own_name(tmp_path):
+    path = extended_features(tmp_path / "x.iac")
+    changed(path, dtype="float64", drop=("feature_dtype",))
+    ((row, check, reason),) = errors_of(path)
+    assert (row, check) == (None, "schema") and "has a 'dtype'" in reason
 
 
 def test_features_that_are_not_finite_are_noted(tmp_path):

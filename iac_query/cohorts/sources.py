@@ -9,7 +9,8 @@ import numpy as np
 
 from .._opening import PackOpener
 from .._tables import table_schema
-from ..build import CODEC_FIELDS, MATRIX_FIELDS
+from .._matrix_header import MATRIX_FIELDS
+from ..build import CODEC_FIELDS
 from ..decoding.references import References
 from ..decoding.resolve import Resolver
 from ..fixed import fixed_shape

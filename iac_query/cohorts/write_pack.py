@@ -16,13 +16,13 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from .._opening import PackOpener
+from .._matrix_header import matrix_header
 from .._options import PathLike, checked_report, read_options, shows_progress
 from .._slides import SLIDE_NAMES, key_name, part_slides
 from .._tables import LAYOUT, normalised
 from ..build import (
     codec_header,
     encoded_blocks,
-    matrix_header,
     output_file,
     whole_header,
     write_data,

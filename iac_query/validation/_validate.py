@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from .._options import PathLike, shows_progress, worker_count
 from .._urls import is_url
+from ..codec import Codec
 from ..errors import PackNotFoundError
 from ..pack import PackReader
 from ..scanning.files import PackFile, pack_files
@@ -155,9 +156,8 @@ def report_of(pack: CheckedPack, found: Iterable[Finding]) -> PackReport:
         "decoded": pack.decoded,
         "crc_checked": pack.crc_checked,
     }
-    return PackReport(
-        pack.path, listed, errors, notes, counts, pack.payload_type, pack.text_field("codec")
-    )
+    codec = pack.text_field("codec") if "codec" in pack.header else Codec.NONE
+    return PackReport(pack.path, listed, errors, notes, counts, pack.payload_type, codec)
 
 
 def findings(pack: CheckedPack, max_decode: int, max_crc: int) -> Iterator[Finding]:

@@ -120,7 +120,9 @@ static std::vector<RecordCodec> read_record_codecs(const json& header) {
 }
 
 static std::optional<FixedShape> read_fixed_shape(const json& header) {
-  const auto dtype = header.find("dtype");
+  auto dtype = header.find("dtype");
+  // The name that extended features have for it, so that readers of plain ones refuse them.
+  if (dtype == header.end()) dtype = header.find("feature_dtype");
   if (!header.contains("feature_record_bytes") || !header.contains("feature_dim") ||
       dtype == header.end() || !dtype->is_string()) {
     return std::nullopt;

@@ -238,6 +238,11 @@ TEST_CASE("record codecs and the shape of fixed records come from the header") {
   CHECK((header.fixed->dim == 4 && header.fixed->record_bytes == 16));
   CHECK(header.fixed->dtype == "float32");
 
+  all["feature_dtype"] = "float64";
+  CHECK(read_header(file_of(all.dump(), 56)).fixed->dtype == "float32");
+  all.erase("dtype");
+  CHECK(read_header(file_of(all.dump(), 56)).fixed->dtype == "float64");
+
   for (const json& wrong :
        {json("zstd"), json::array({1}), json::array({{{"id", 1}}}),
         json::array({{{"name", "zstd"}}}), json::array({{{"id", "1"}, {"name", "zstd"}}})}) {
