@@ -72,7 +72,7 @@ void find_shapes(ScanPlan& plan) {
   const bool any_url = std::any_of(plan.files.begin(), plan.files.end(),
                                    [](const PackFile& file) { return is_url(file.path); });
   if (any_url) {
-    concurrent_for(count, remote_style.at_once, look_at, [] {});
+    concurrent_for(count, remote_style.at_once, look_at);
   } else {
     parallel_for(count, worker_count(duckdb_threads(plan.context.get()), count), look_at);
   }

@@ -291,7 +291,7 @@ def _ahead(
         if batches.failure is not None:
             raise batches.failure
     finally:
-        stop.request_stop()  # what it reads from behind URLs
+        stop.request_stop()  # what is being read and decoded
         # One that is forgotten may be collected by its own thread, which cannot wait for itself.
         own = threading.current_thread().name.startswith(_THREAD_NAME)
         pool.shutdown(wait=not own, cancel_futures=True)

@@ -5,12 +5,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cerrno>
 #include <vector>
 
 #include "iac/batch.h"
 #include "iac/bytes.h"
 #include "iac/decode.h"
 #include "iac/interrupt.h"
+#include "iac/workers.h"
 
 namespace iac::python {
 
@@ -27,14 +29,15 @@ void bind_pack(py::module_& module);
 void bind_workers(py::module_& module);
 void bind_writer(py::module_& module);
 
-// Work without the interpreter's lock. Where the core checks for interrupts it ends with what the
-// handler of a signal raises, as that of Ctrl-C does.
+// Work without the interpreter's lock. Where the core checks for interrupts it ends when nobody
+// waits for its result any longer, and with what the handler of a signal raises: Ctrl-C, say.
 class Unlocked {
  public:
-  Unlocked() : interruptible_(run_signal_handlers) {}
+  Unlocked() : interruptible_(require_wanted) {}
 
  private:
-  static void run_signal_handlers() {
+  static void require_wanted() {
+    if (stop_requested()) throw system_error(ECANCELED, "reading was stopped");
     const py::gil_scoped_acquire acquire;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
