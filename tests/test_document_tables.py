@@ -235,8 +235,8 @@ WRONG_FILES = [
     ("x.jsonl", b"", "cannot be read as JSON Lines"),
     ("x.jsonl", b'{"patient_id": "p", "doc_id": "a"}\n', "x.jsonl: row 0: text is missing"),
     ("x.jsonl", b'{"patient_id": "p", "text": "SECRET', "cannot be read as JSON Lines"),
-    ("x.jsonl", b'{"patient_id": 7, "text": "SECRET"}\n', "row 0: patient_id is of type number, expected string: write it"),
-    ("x.jsonl", b'{"patient_id": "p", "text": "SECRET\\ud800"}\n', "JSON Lines: row 0: .*surrogate"),
+    ("x.jsonl", b'{"patient_id": 7, "text": "SECRET"}\n', "row 0: patient_id is of type number, .* quotes"),
+    ("x.jsonl", b'{"patient_id": "p", "text": "SECRET\\ud800"}\n', "row 0: .*surrogate"),
     ("x.jsonl", b'{"patient_id": "p", "text": "SECRET \xff"}\n', "rows from 0 on: .*UTF8"),
     ("x.jsonl", b'{"patient_id": "SECRET \xff"}\n', "rows from 0 on: .*UTF8"),
     (
