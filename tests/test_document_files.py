@@ -157,6 +157,17 @@ def test_rows_of_broken_files_count_from_the_first(tmp_path, monkeypatch, row, b
             TEXT.build_from_file(tmp_path / "x.iac", tmp_path / name)
 
 
+def test_json_that_is_read_whole_tells_no_row(tmp_path, monkeypatch):
+    monkeypatch.delattr(document_files.pyarrow.json, "open_json", raising=False)
+    row = b'{"patient_id": "p", "doc_id": "a", "text": "x"}\n'
+    (tmp_path / "x.jsonl").write_bytes(row)
+    TEXT.build_from_file(tmp_path / "x.iac", tmp_path / "x.jsonl")
+    assert len(built(TEXT, tmp_path / "x.iac")) == 1
+    (tmp_path / "x.jsonl").write_bytes(row + row.replace(b'"x"', b"7"))
+    with pytest.raises(ValueError, match="JSON Lines: a row: text is of type number"):
+        TEXT.build_from_file(tmp_path / "y.iac", tmp_path / "x.jsonl")
+
+
 def test_integers_that_pandas_wrote_as_floats(tmp_path):
     frame = pd.DataFrame({"patient_id": "p", "doc_id": ["a", "b", "c"], "text": "x"})
     frame["episode_index"] = [7, None, -2]
