@@ -14,8 +14,9 @@ import pyarrow as pa
 from .._options import PathLike
 from ..codec import Codec
 from ..cohorts.adapter_packs import ADAPTERS
+from ._document_files import rows_of_file
 from ._document_reader import DocumentReader
-from ._document_tables import patients_of_rows, rows_of_file, rows_of_table
+from ._document_tables import patients_of_rows, rows_of_table
 from ._documents import build_documents, checked_patients, frame, index_row
 
 __all__ = [

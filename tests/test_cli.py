@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from damaged_packs import tiles
+from iac_query.adapters import validate
 from packs import DATA, flip_payload, payloads_of, write_encoded, write_pack
 from tile_data import files_in
 
 import iac_query as iac
-from iac_query.adapters import validate
 from iac_query.cli import main
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._matrix_header import MATRIX_FIELDS
 from .._opening import PackOpener
 from .._tables import table_schema
-from .._matrix_header import MATRIX_FIELDS
 from ..build import CODEC_FIELDS
 from ..decoding.references import References
 from ..decoding.resolve import Resolver

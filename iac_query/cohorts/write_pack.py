@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from tqdm import tqdm
 
-from .._opening import PackOpener
 from .._matrix_header import matrix_header
+from .._opening import PackOpener
 from .._options import PathLike, checked_report, read_options, shows_progress
 from .._slides import SLIDE_NAMES, key_name, part_slides
 from .._tables import LAYOUT, normalised

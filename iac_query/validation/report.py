@@ -68,8 +68,8 @@ class PackReport:
     ``findings`` are at most 100 of each check, with the number of the others behind them;
     ``errors`` and ``notes`` count all. ``counts`` says of how many ``records`` and ``slides`` the
     pack is, and how many records were ``decoded`` and ``crc_checked``, sound or not; it is empty
-    for a pack that could not be opened. ``payload_type`` and ``codec`` are the header's, "none" where
-    it names no codec.
+    for a pack that could not be opened. ``payload_type`` and ``codec`` are the header's, which may
+    leave out that the codec is "none".
     """
 
     pack: str
