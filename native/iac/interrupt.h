@@ -19,7 +19,8 @@ class Interruptible {
   const std::function<void()>* outer_;
 };
 
-// How far checks are apart, at least, and how long a thread that may be interrupted waits at a time.
+// How far checks are apart, at least, and how long a thread that may be interrupted waits at a
+// time.
 constexpr std::chrono::milliseconds interrupt_interval{50};
 
 // Called between pieces of work and while waiting. Does nothing on threads that only help.

@@ -20,8 +20,8 @@ unsigned default_file_mode();
 // may have been changing at the moment of the fork.
 void on_fork_child(void (*forget)());
 
-// Memory from the system, committed when it is touched. From 2 MiB on it is aligned to and rounded up
-// to 2 MiB, in huge pages where there are any. nullptr when the address space is full.
+// Memory from the system, committed when it is touched. From 2 MiB on it is aligned to and rounded
+// up to 2 MiB, in huge pages where there are any. nullptr when the address space is full.
 constexpr size_t huge_page = size_t{2} << 20;
 std::byte* map_pages(size_t size);
 void unmap_pages(std::byte* data, size_t size);

@@ -35,8 +35,8 @@ static Buffer filled(uint64_t size, bool tell = true) {
 TEST_CASE("a buffer has room for what was asked, from nothing up") {
   CHECK(Buffer().data() == nullptr);
   CHECK(Buffer().capacity() == 0);
-  for (const uint64_t size : {uint64_t{0}, uint64_t{1}, mib / 4 - 1, mib / 4, mib / 4 + 1, 2 * mib - 1,
-                              2 * mib, 2 * mib + 1, 11 * mib}) {
+  for (const uint64_t size : {uint64_t{0}, uint64_t{1}, mib / 4 - 1, mib / 4, mib / 4 + 1,
+                              2 * mib - 1, 2 * mib, 2 * mib + 1, 11 * mib}) {
     const Buffer buffer = filled(size);
     CHECK(buffer.data() != nullptr);
     CHECK(buffer.capacity() >= size);

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <thread>
 
-#include "iac/platform.h"
 #include "iac/interrupt.h"
+#include "iac/platform.h"
 #include "iac/workers.h"
 #include "tests/packs.h"
 
