@@ -4,10 +4,8 @@ import imagecodecs
 import numpy as np
 import pytest
 from dicoms import JPEG_XL, encapsulated, file_of, pack_of, pixels_of, read, set_pixels, slice_of
-from iac_query.adapters.dicom.frames import decoded_frame
 from pydicom.dataelem import DataElement
-from pydicom.pixels import get_decoder
-from pydicom.uid import UID, ExplicitVRBigEndian
+from pydicom.uid import ExplicitVRBigEndian
 
 from iac_query import Codec
 
@@ -190,13 +188,6 @@ def test_fragments_and_offset_tables(tmp_path):
             pack = pack_of(tmp_path / "x.iac", ds, storage=storage)
             assert np.array_equal(pack.read_tensor([0, 1, 2]), np.stack(arrays)), name
         assert pack.read_dicom(2) == file_of(ds)
-
-
-def test_a_decoder_of_ours_is_no_business_of_pydicoms():
-    assert "iac_query" not in get_decoder(UID("1.2.840.10008.1.2.4.80")).available_plugins
-    assert not UID(JPEG_XL).is_private
-    assert UID("1.2.840.10008.1.2.4.112").type != "Transfer Syntax"
-    assert decoded_frame.__module__ == "iac_query.adapters.dicom.frames"
 
 
 def test_frames_of_pixels_that_do_not_fit(tmp_path):

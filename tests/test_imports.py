@@ -33,6 +33,18 @@ def test_reading_and_decoding_load_no_engine(pack):
     assert loaded.strip() == "[]"
 
 
+def test_adapters_of_dicom_leave_pydicom_as_it_is():
+    changed = run(
+        "from pydicom.pixels import get_decoder\n"
+        "from pydicom.uid import JPEGLSLossless, UID, UID_dictionary\n"
+        "before = dict(UID_dictionary), get_decoder(JPEGLSLossless).available_plugins\n"
+        "from iac_query.adapters import dicom\n"
+        "after = dict(UID_dictionary), get_decoder(JPEGLSLossless).available_plugins\n"
+        "print(before != after)"
+    )
+    assert changed.strip() == "False"
+
+
 def test_all_is_sorted_and_exists():
     assert list(iac.__all__) == sorted(iac.__all__, key=lambda name: (not name.isupper(), name))
     for name in iac.__all__:

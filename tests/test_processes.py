@@ -59,9 +59,10 @@ def test_ctrl_c_ends_a_batch_before_it_is_done(tmp_path, codec):
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with iac.VariableRecordPack(path) as pack:
-            began = time.perf_counter()
-            pack.read_many_contiguous([0] * 500, workers=1)
-            whole = time.perf_counter() - began
+            for _ in range(2):  # the second time memory is there
+                began = time.perf_counter()
+                pack.read_many_contiguous([0] * 500, workers=1)
+                whole = time.perf_counter() - began
             began = time.perf_counter()
             signal.setitimer(signal.ITIMER_REAL, whole / 8)
             with pytest.raises(KeyboardInterrupt):

@@ -51,7 +51,7 @@ CELLS = [
         11,
         [
             "payload: rows is another one in its header",
-            "payload: the frame is 12 x 16 of int16, expected 11 x 16 of int16",
+            "codec: jxl: record is an image of 12x16 uint16, the index table says 11x16 int16",
         ],
         True,
     ),
@@ -62,7 +62,7 @@ CELLS = [
         [
             "schema: its frame has no pixels by rows, columns and samples_per_pixel",
             "payload: columns is another one in its header",
-            "payload: the frame is 12 x 16 of int16, expected 12 x 0 of int16",
+            "container: columns is 0",
         ],
         True,
     ),
@@ -73,31 +73,60 @@ CELLS = [
         [
             "schema: photometric_interpretation is RGB, samples_per_pixel 1",
             "payload: samples_per_pixel is another one in its header",
-            "payload: the frame is 9 x 11 x 3 of uint8, expected 9 x 11 of uint8",
+            "codec: jxl: record is an image of 9x11x3 uint8, the index table says 9x11 uint8",
         ],
         True,
     ),
-    ("pixel_dtype", 1, "uint16", ["schema: pixel_dtype is uint16, pixel_representation 1"], False),
-    ("pixel_dtype", 1, "", ["schema: pixel_dtype is no dtype of pixels"], True),
+    (
+        "pixel_dtype",
+        1,
+        "uint16",
+        [
+            "schema: pixel_dtype is uint16, pixel_representation 1",
+            "container: pixel_representation is 1, pixel_dtype says uint16",
+        ],
+        False,
+    ),
+    (
+        "pixel_dtype",
+        1,
+        "",
+        [
+            "schema: pixel_dtype is no dtype of pixels",
+            "container: pixel_dtype says no type of pixels",
+        ],
+        True,
+    ),
     (
         "pixel_dtype",
         1,
         "int8",
-        ["schema: pixel_dtype is int8, bits_allocated 16", "codec: jxl: pixels are uint16, "],
+        [
+            "schema: pixel_dtype is int8, bits_allocated 16",
+            "container: bits_allocated is 16, pixel_dtype says int8",
+        ],
         True,
     ),
     (
         "pixel_representation",
         1,
         2,
-        ["schema: pixel_representation is 2, expected 0 or 1", "payload: pixel_representation is"],
+        [
+            "schema: pixel_representation is 2, expected 0 or 1",
+            "payload: pixel_representation is another one in its header",
+            "container: pixel_representation is 2, pixel_dtype says int16",
+        ],
         False,
     ),
     (
         "bits_allocated",
         1,
         32,
-        ["schema: pixel_dtype is int16, bits_allocated 32", "payload: bits_allocated is another"],
+        [
+            "schema: pixel_dtype is int16, bits_allocated 32",
+            "payload: bits_allocated is another one in its header",
+            "container: bits_allocated is 32, pixel_dtype says int16",
+        ],
         False,
     ),
     (
@@ -118,7 +147,16 @@ CELLS = [
         ],
         False,
     ),
-    ("has_pixel_data", 1, False, ["schema: has no pixels by the index, and a record"], False),
+    (
+        "has_pixel_data",
+        1,
+        False,
+        [
+            "schema: has no pixels by the index, and a record",
+            "container: has_pixel_data says none, its record has 384 bytes",
+        ],
+        False,
+    ),
     (
         "has_pixel_data",
         5,
@@ -128,7 +166,7 @@ CELLS = [
             "schema: its frame has no pixels by rows, columns and samples_per_pixel",
             "schema: bits_stored is 0, bits_allocated 0",
             "schema: pixel_dtype is no dtype of pixels",
-            "codec: jxl: ",
+            "container: pixel_dtype says no type of pixels",
         ],
         True,
     ),

@@ -219,7 +219,7 @@ def test_levels(pack):
 def test_images_of_another_size_or_type(pack):
     encode = iac.Codec.create("jxl", lossless=True, effort=1).encode
     for row, image, check, reason in (
-        (2, tissue(64, 32), "codec", "jxl: the tile is 32x64x3 uint8, the header says 64 x 64"),
+        (2, tissue(64, 32), "codec", "jxl: the tile is 32x64x3 uint8, the header says 64x64"),
         (2, tissue(64, 64, 1), "payload", "the image is 64 x 64 of uint8, expected 64 x 64 x 3"),
         (2, tissue(64, 64, 3, np.uint16), "payload", "the image is 64 x 64 x 3 of uint16, exp"),
         (10, tissue(9, 7), "payload", "the image is 7 x 9 x 3 of uint8, expected 30 x 41 x 3"),
