@@ -29,6 +29,9 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
     if extended and "dtype" in pack.header:
         reason = "the header has a 'dtype', by which readers of teacher_features round its values"
         yield pack.finding("schema", reason)
+    if not extended and "feature_dtype" in pack.header:
+        reason = "the header has a 'feature_dtype', which packs of this payload type do not have"
+        yield pack.finding("schema", reason)
     limits = EXTENDED_LIMITS if extended else LIMITS
     yield from check_grid(pack, limits, ADAPTERS[PAYLOAD_TYPE].index)
 

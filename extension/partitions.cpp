@@ -93,7 +93,10 @@ PartitionTypes read_partition_types(duckdb_value types) {
   for (idx_t i = 0; i < duckdb_struct_type_child_count(type); ++i) {
     const std::string key = take_text(duckdb_struct_type_child_name(type, i));
     const Value value(duckdb_get_struct_child(types, i));
-    const std::string name = lower_case(take_text(duckdb_get_varchar(value.get())));
+    std::string name;
+    if (!duckdb_is_null_value(value.get())) {
+      name = lower_case(take_text(duckdb_get_varchar(value.get())));
+    }
     const auto* const found = std::find_if(std::begin(known_types), std::end(known_types),
                                            [&](const auto& known) { return known.first == name; });
     if (found == std::end(known_types)) {

@@ -167,3 +167,15 @@ def test_a_stream_of_other_signs_than_its_row(con, tmp_path, signed: bool):
     assert np.array_equal(reader.read_pixel_array(0), expected)
     (image,) = column(con, tmp_path / "x.iac", "iac_image(record)")
     assert np.array_equal(np.frombuffer(image["data"], image["dtype"]).reshape(SHAPE), expected)
+
+
+@pytest.mark.parametrize("name", ["has_pixel_data", "rows", "pixel_dtype"])
+def test_a_row_that_says_nothing_leaves_the_others_alone(tmp_path, packs, name):
+    pack = rewritten(packs["JPEG XL"], tmp_path / "x.iac", index=replaced(name, 1, None))
+    expected = dicom.DicomPatientReader(packs["JPEG XL"]).read_pixel_array(0)
+    reader = dicom.DicomPatientReader(pack)
+    np.testing.assert_array_equal(reader.read_pixel_array(0), expected)
+    report: list[iac.RecordFailure] = []
+    first, second = reader.read_pixel_arrays([0, 1], on_error="null", report=report)
+    np.testing.assert_array_equal(first, expected)
+    assert second is None and [failure.row for failure in report] == [1]

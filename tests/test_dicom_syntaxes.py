@@ -190,6 +190,16 @@ def test_fragments_and_offset_tables(tmp_path):
         assert pack.read_dicom(2) == file_of(ds)
 
 
+@pytest.mark.parametrize(("count", "shape"), [(1, (1, 1)), (3, (1, 1)), (1, (3, 1)), (2, (2, 1))])
+def test_small_frames_are_padded_to_an_even_length(tmp_path, count, shape):
+    frames = np.arange(1, 1 + count * shape[0], dtype=np.uint8).reshape(count, *shape)
+    ds = slice_of(0, pixels=frames[0])
+    ds.NumberOfFrames = count
+    ds.PixelData = frames.tobytes() + b"\0" * (frames.size % 2)
+    with pack_of(tmp_path / "x.iac", ds, strict=True) as reader:
+        np.testing.assert_array_equal(reader.read_tensor(range(count)), frames)
+
+
 def test_frames_of_pixels_that_do_not_fit(tmp_path):
     from dicoms import build
 

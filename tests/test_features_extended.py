@@ -68,3 +68,9 @@ def test_repair(tmp_path: Path, path: Path):
     changed(path, index=replaced("slide_idx", 1, 7))
     iac.repair(path, tmp_path / "repaired.iac")
     is_extended(tmp_path / "repaired.iac", MATRIX[[0, 2]])
+
+
+def test_plain_features_have_a_plain_dtype(path: Path):
+    changed(path, payload_type="teacher_features")
+    (report,) = iac.validate(path).packs
+    assert any("'feature_dtype'" in finding.reason for finding in report.findings)

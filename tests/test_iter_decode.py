@@ -307,3 +307,22 @@ def test_rows_before_an_error_of_the_stream_come_first(many, prefetch):
 
 def test_a_bound_above_any_memory(many):
     assert payloads(iac.iter_decode(many[0], batch_bytes=2**70)) == many[1]
+
+
+def test_an_iterator_of_the_parent_is_an_error_in_a_child(tmp_path):
+    pack = write_pack(tmp_path / "x.iac", [b"x"] * 100)
+    batches = iac.iter_decode(
+        table_of(references([str(pack)] * 100, range(100))), batch_rows=10, prefetch=2
+    )
+    next(batches)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            next(batches)
+        except RuntimeError as error:
+            code = 0 if "forked" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sum(len(batch) for batch in batches) == 90

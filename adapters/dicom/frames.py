@@ -198,13 +198,14 @@ def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]
 def _require_no_more(ds: Dataset, pixel: ImagePixel, count: int) -> None:
     """Raises ValueError where the dataset has pixels of more frames than it says.
 
-    Native ones may be followed by padding, of less than a frame (PS3.5 8.1.1 allows a byte). Of
-    encapsulated ones offset tables tell the number (A.4), or the fragments that start a frame:
+    Native ones may be followed by padding, of less than a frame or to an even length (PS3.5 8.1.1).
+    Of encapsulated ones offset tables tell the number (A.4), or the fragments that start a frame:
     with RLE and extended offsets each one does (A.4.2), else those that begin with a marker.
     """
     value = ds[pixel_element(ds)].value
     if not pixel.transfer_syntax.is_encapsulated:
-        if len(value) * 8 >= pixel.frame_bits() * (count + 1):
+        even = -(-pixel.frame_bits() * count // 16) * 2
+        if len(value) > even and len(value) * 8 >= pixel.frame_bits() * (count + 1):
             raise ValueError(
                 f"holds {len(value)} bytes of pixels, Number of Frames says {count}, which have "
                 "fewer"

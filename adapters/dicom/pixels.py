@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ... import _native
 from ..._options import OnError, checked_on_error, checked_report, read_options, row_array
@@ -35,30 +36,37 @@ class PixelRows:
 
     def __init__(self, pack: VariableRecordPack) -> None:
         self._pack = pack
-        self._columns: dict[str, Array] = {}
+        self._columns: dict[str, pa.Array] = {}
 
-    def column(self, name: str) -> Array:
-        """One column, of all rows. Raises PackError where the pack does not have it."""
+    def _column(self, name: str) -> pa.Array:
         if name not in self._columns:
             reader = self._pack.reader
             try:
-                column = reader.read_index_table([name])[name]
+                self._columns[name] = reader.read_index_table([name])[name].combine_chunks()
             except KeyError as error:
                 if name not in _DEFAULTS:
                     raise PackError(
                         f"{reader.package_path}: index table has no column {name!r}"
                     ) from error
-                self._columns[name] = np.full(len(reader), _DEFAULTS[name])
-            else:
-                if column.null_count:
-                    raise PackError(f"{reader.package_path}: column {name!r} has nulls")
-                self._columns[name] = column.to_numpy()
+                self._columns[name] = pa.repeat(_DEFAULTS[name], len(reader))
         return self._columns[name]
 
+    def column(self, name: str) -> Array:
+        """One column, of all rows. Raises PackError where the pack does not have it, or not of
+        every row.
+        """
+        column = self._column(name)
+        if column.null_count:
+            row = column.is_null().index(True).as_py()
+            raise self._error(PackError, row, f"{name} is missing")
+        return column.to_numpy(zero_copy_only=False)
+
     def at(self, name: str, row: int) -> Any:
-        """One value of a column as a Python object."""
-        value = self.column(name)[row]
-        return value.item() if isinstance(value, np.generic) else value
+        """One value of a column as a Python object. Raises PackError where there is none."""
+        value = self._column(name)[row].as_py()
+        if value is None:
+            raise self._error(PackError, row, f"{name} is missing")
+        return value
 
     def pixel(self, row: int) -> ImagePixel:
         """What the source file said of a row's pixels."""
@@ -124,11 +132,12 @@ class PixelRows:
     def _without_pixels(self, rows: npt.NDArray[np.int64]) -> dict[int, PackError]:
         """The errors of rows, by position, whose instance has no pixels."""
         inside = (rows >= 0) & (rows < len(self._pack))
-        here = self.column("has_pixel_data").astype(bool)
-        positions = np.flatnonzero(inside)[~here[rows[inside]]]
+        # Where the index does not say, the core's error of the row stands.
+        says = self._column("has_pixel_data").take(pa.array(rows[inside])).to_pylist()
         return {
             position: self._error(CodecError, int(rows[position]), "its instance has no pixels")
-            for position in positions.tolist()
+            for position, there in zip(np.flatnonzero(inside).tolist(), says, strict=True)
+            if there is not None and not there
         }
 
     def single(self, row: int, data: Array, image: Array | None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -280,9 +281,14 @@ def _ahead(
                 return
             ahead.append(pool.submit(batches.decode, part))
 
+    process = os.getpid()
     try:
         fill()
         while ahead:
+            if os.getpid() != process:  # without the thread that decodes
+                raise RuntimeError(
+                    "this iterator is of the process that was forked, call iter_decode here as well"
+                )
             decoded = ahead.popleft().result()
             fill()
             if decoded is not None:
