@@ -69,6 +69,16 @@ def test_a_directory_with_too_few_tiles(tmp_path):
     refused(source, "directory lists 12 tiles, the raster has 4 x 16|is no TIFF slide")
 
 
+@pytest.mark.parametrize("offset", [1 << 40, (1 << 63) - 1, (1 << 64) - 1])
+def test_tiles_beyond_the_file(tmp_path, offset):
+    source = write_tiff(tmp_path / "s.tif", PIXELS, tile=(64, 64), bigtiff=True)
+    place = tag_place(source, "TileOffsets") + 5 * 8
+    data = bytearray(source.read_bytes())
+    data[place : place + 8] = offset.to_bytes(8, "little")
+    source.write_bytes(data)
+    refused(source, r"tile 1, 1 ends after 0 of \d+ bytes|is no TIFF slide")
+
+
 def test_tiles_of_another_size(tmp_path):
     tiles = cut_tiles(PIXELS, 64)
     tiles[3] = np.ascontiguousarray(tiles[3][:32])

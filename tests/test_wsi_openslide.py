@@ -115,6 +115,13 @@ def test_slides_that_openslide_does_not_read(tmp_path):
         build(path, lossless=True, backend="nothing")
 
 
+def test_properties_without_a_value(tmp_path):
+    source = write_svs(tmp_path / "s.svs", PIXELS)
+    source.write_bytes(source.read_bytes().replace(b"ScanScope ID", b"ScanScope\xffID"))
+    with pytest.raises(SourceError, match=r"s\.svs: OpenSlide cannot read it \(KeyError"):
+        build(source, lossless=True, backend="openslide")
+
+
 def test_broken_regions_are_errors_and_nothing_is_left(tmp_path):
     source = write_tiff(tmp_path / "s.tif", PIXELS, tile=(64, 64), compression="jpeg")
     data = source.read_bytes()

@@ -67,6 +67,45 @@ def test_ndpi_that_is_broken(tmp_path):
         refused(source, "tile |no TIFF slide|no images|strip ")
 
 
+def test_errors_from_inside_a_file_name_it(tmp_path):
+    source = write_ndpi(tmp_path / "s.ndpi", PIXELS, MACRO)
+    data = bytearray(source.read_bytes())
+    place = data.rindex(struct.pack("<HHI", 65426, 4, len(restarting_jpeg(MACRO, 1)[1]))) + 12
+    halves = place + 8  # the upper ones of the values of each tag
+    assert data[halves:].count(0) == len(data) - halves
+    kinds = set()
+    for at in range(halves + 1, len(data), 4):
+        source.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+        try:
+            build(source, lossless=True)
+        except SourceError as error:
+            assert str(error).startswith(str(source))
+            kinds.add(type(error.__cause__))
+    assert OSError in kinds
+    source.unlink()
+    with pytest.raises(FileNotFoundError, match=r"s\.ndpi"):
+        build(source)
+
+
+@pytest.mark.parametrize("tag", [256, 257], ids=["width", "height"])
+@pytest.mark.parametrize("kind", ["ndpi", "scn", "bif"])
+def test_macros_of_no_pixels(tmp_path, kind, tag):
+    source = tmp_path / f"s.{kind}"
+    if kind == "ndpi":
+        write_ndpi(source, PIXELS, MACRO)
+    elif kind == "scn":
+        write_scn(source, PIXELS, macro=MACRO)
+    else:
+        write_bif(source, PIXELS, MACRO)
+    with tifffile.TiffFile(source) as file:
+        page = next(p for p in file.pages if p.asarray().shape == MACRO.shape)
+        place = page.tags[tag].valueoffset
+    data = bytearray(source.read_bytes())
+    data[place : place + 2] = bytes(2)
+    source.write_bytes(data)
+    refused(source, r"(macro|label) is of \d+ x \d+ pixels, expected some")
+
+
 def test_scn(tmp_path):
     source = write_scn(tmp_path / "s.scn", PIXELS, macro=MACRO)
     for options in ({}, {"lossless": True}):

@@ -35,7 +35,7 @@ from .schema import (
     ZSTD_ID,
     Kind,
 )
-from .sources import Source, open_source
+from .sources import Source, check_extent, check_memory, open_source
 
 _ZSTD_LEVEL = 3
 
@@ -109,6 +109,7 @@ def build_wsi_image_package(
         mpp, provenance = _mpp(source, native_mpp)
         profile = choose(source, size, lossless, distance, effort, workers)
         factors = _levels(levels, profile)
+        _check_size(source, profile, factors)
         extras = _Extras(source, profile, provenance)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         # The tables stand before the tiles in a pack, and are known behind them.
@@ -143,6 +144,13 @@ def _levels(levels: Sequence[int], profile: Profile) -> tuple[int, ...]:
     if list(factors) != sorted(set(factors)) or len(factors) > 254:
         raise ValueError(f"levels are {factors}, expected each once, from the finest on")
     return factors
+
+
+def _check_size(source: Source, profile: Profile, levels: Sequence[int]) -> None:
+    check_extent(source.path, (source.width, source.height), profile.tile_size)
+    if profile.native is None or levels:
+        row = source.width, min(profile.tile_size[1], source.height)
+        check_memory(source.path, "a row of tiles", row, source.channels * source.dtype.itemsize)
 
 
 def _raster(

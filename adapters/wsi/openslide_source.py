@@ -33,9 +33,10 @@ def open_slide(path: Path) -> Source:
         return _source(path, slide)
     except BaseException as error:
         slide.close()
-        if isinstance(error, openslide.OpenSlideError):
-            raise SourceError(f"{path}: OpenSlide cannot read it ({error})") from error
-        raise
+        if isinstance(error, SourceError | OSError) or not isinstance(error, Exception):
+            raise
+        name = type(error).__name__  # of any kind: properties without a value are KeyErrors
+        raise SourceError(f"{path}: OpenSlide cannot read it ({name}: {error})") from error
 
 
 def _source(path: Path, slide: openslide.OpenSlide) -> Source:

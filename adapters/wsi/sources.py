@@ -21,6 +21,11 @@ BACKENDS = ("tifffile", "openslide", "wsidicom", "pillow")
 #: Names of files that are read as TIFF, and of those that only OpenSlide reads.
 TIFF_SUFFIXES = (".svs", ".ndpi", ".scn", ".bif", ".tif", ".tiff")
 OPENSLIDE_SUFFIXES = (".mrxs", ".vms", ".vmu", ".svslide", ".czi")
+#: Of a raster: a quarter of a metre square, of 256 x 256 pixels of 0.25 micrometres.
+MAX_TILES = 1 << 24
+_MAX_SIDE = (1 << 32) - 1
+#: Of an associated image, which is decoded and encoded as a whole.
+_MAX_ASSOCIATED_BYTES = 1 << 30
 
 
 class SourceError(ValueError):
@@ -99,6 +104,41 @@ def broken_tile(path: Path, tile_x: int, tile_y: int, reason: object) -> SourceE
     return SourceError(f"{path}: tile {tile_x}, {tile_y} {reason}")
 
 
+def check_extent(path: Path, size: tuple[int, int], tile_size: tuple[int, int]) -> None:
+    """Raises SourceError for a raster of no pixels, or of more than can be stored.
+
+    Both are width and height.
+    """
+    if min(*size, *tile_size) < 1 or max(size) > _MAX_SIDE:
+        raise SourceError(f"{path}: claims a raster of {size[0]} x {size[1]} pixels")
+    columns, rows = (-(-s // t) for s, t in zip(size, tile_size, strict=True))
+    if columns * rows > MAX_TILES:
+        raise SourceError(
+            f"{path}: claims {size[0]} x {size[1]} pixels, {columns} x {rows} tiles of "
+            f"{tile_size[0]} x {tile_size[1]}, at most {MAX_TILES} can be stored"
+        )
+
+
+def check_memory(path: Path, what: str, size: tuple[int, int], pixel_bytes: int) -> None:
+    """Raises SourceError for pixels, width and height, that no memory of this machine holds."""
+    needed = math.prod(size) * pixel_bytes
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise SourceError(
+            f"{path}: {what} of {size[0]} x {size[1]} pixels needs {needed >> 20} MiB of memory, "
+            f"there are {there >> 20}"
+        )
+
+
+def check_associated(path: Path, name: str, size: tuple[int, int]) -> None:
+    """Raises SourceError for an image beside the raster of no pixels, or of too many."""
+    if min(size) < 1 or math.prod(size) * 3 > _MAX_ASSOCIATED_BYTES:
+        raise SourceError(
+            f"{path}: {name} is of {size[0]} x {size[1]} pixels, expected some, at most "
+            f"{_MAX_ASSOCIATED_BYTES >> 20} MiB of RGB"
+        )
+
+
 class Pixels(Protocol):
     """A raster that is read by rectangles."""
 
@@ -136,6 +176,11 @@ class Source:
         """Stored bits for each pixel of the raster."""
         return self.storage["native_compressed_bytes"] * 8 / (self.width * self.height)
 
+    def __post_init__(self) -> None:
+        for image in self.associated:
+            height, width, _ = image.pixels.shape
+            check_associated(self.path, image.name, (width, height))
+
     def band(self, y: int, height: int, workers: int | None) -> npt.NDArray[Any]:
         """The raster's rows from ``y`` on, ``height`` of them if there are as many."""
         return self.pixels.read(0, y, self.width, min(height, self.height - y), workers)
@@ -157,7 +202,13 @@ def open_source(path: PathLike, backend: str | None = None) -> Source:
     if name not in BACKENDS:
         raise ValueError(f"backend is {backend!r}, expected one of {', '.join(BACKENDS)}")
     module = importlib.import_module(f".{name}_source", __package__)
-    return module.open_slide(path)
+    try:
+        source: Source = module.open_slide(path)
+    except OSError as error:
+        if error.filename is not None:
+            raise  # a file that cannot be opened
+        raise SourceError(f"{path}: cannot be read ({error})") from error
+    return source
 
 
 def _backend(path: Path) -> str:

@@ -23,6 +23,7 @@ from .sources import (
     Source,
     SourceError,
     broken_tile,
+    check_memory,
     micrometres,
     on_colour,
     plain,
@@ -184,6 +185,7 @@ class _TiffTiles:
             self.size = page.tilewidth, page.tilelength
         else:
             self.size = width, min(page.rowsperstrip or height, height)
+        check_memory(path, "a tile", self.size, page.samplesperpixel * page.dtype.itemsize)
         self._grid = -(-width // self.size[0]), -(-height // self.size[1])
         planes = page.samplesperpixel if page.planarconfig == 2 else 1
         if len(page.dataoffsets) < self._grid[0] * self._grid[1] * planes:
@@ -257,8 +259,9 @@ class _TiffTiles:
             return None
         descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
-            there = max(os.fstat(descriptor).st_size - offset, 0)
-            data = os.pread(descriptor, max(min(length, there), 0), offset) if offset >= 0 else b""
+            end = os.fstat(descriptor).st_size
+            there = 0 <= offset < end and length > 0
+            data = os.pread(descriptor, min(length, end - offset), offset) if there else b""
         finally:
             os.close(descriptor)
         if len(data) != length:

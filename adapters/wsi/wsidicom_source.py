@@ -19,6 +19,7 @@ try:
     from pydicom.uid import (
         JPEG2000,
         UID,
+        ExplicitVRBigEndian,
         JPEG2000Lossless,
         JPEGBaseline8Bit,
         VLWholeSlideMicroscopyImageStorage,
@@ -28,6 +29,8 @@ try:
     from wsidicom.file import WsiDicomFileSource, WsiDicomStreamOpener
     from wsidicom.geometry import Point
     from wsidicom.instance import ImageData, WsiInstance
+
+    from .wsidicom_checks import check_image, check_places, reason_of
 except ImportError as error:
     raise ImportError("wsidicom is missing: pip install iac-query[wsidicom]") from error
 
@@ -39,6 +42,8 @@ from .sources import (
     Source,
     SourceError,
     broken_tile,
+    check_associated,
+    check_memory,
     micrometres,
     plain,
 )
@@ -75,11 +80,13 @@ _FACTS = (
 def open_slide(path: Path) -> Source:
     """The finest level of the one slide in a folder, or of one file.
 
-    Raises SourceError also where wsidicom passes over an image of a slide.
+    Raises SourceError also where wsidicom passes over an image of a slide, or would move a frame.
     """
     expected = list(_images(path))
     if not expected:
         raise SourceError(f"{path}: holds no DICOM image of a slide")
+    for file in expected:
+        check_image(file)
     with ExitStack() as opened:
         try:
             streams = list(WsiDicomStreamOpener().open(expected))
@@ -87,21 +94,20 @@ def open_slide(path: Path) -> Source:
                 opened.callback(stream.close)
             # Levels may be of tiles of another size.
             settings = Settings(strict_tile_size_check=False)
-            slide = WsiDicom(WsiDicomFileSource(streams), settings=settings)
+            files = WsiDicomFileSource(streams)
+            slide = WsiDicom(files, settings=settings)
+            instances = _instances(slide, expected)
+            readers = {str(reader.filepath): reader for reader in files.readers}
+            for instance in instances:
+                check_places(instance, readers)
             source = _source(path, slide, expected)
         except (SourceError, OSError):
             raise
         except Exception as error:  # of any kind: wsidicom's have no common one
             raise SourceError(
-                f"{path}: is no slide that wsidicom reads ({_reason(error)})"
+                f"{path}: is no slide that wsidicom reads ({reason_of(error)})"
             ) from error
         return replace(source, close=opened.pop_all().close)
-
-
-def _reason(error: Exception) -> str:
-    """What wsidicom says; of other errors the kind alone, since pydicom's quote values."""
-    name = type(error).__name__
-    return f"{name}: {error}" if type(error).__module__.startswith("wsidicom") else name
 
 
 def _images(path: Path) -> Iterator[Path]:
@@ -114,13 +120,13 @@ def _images(path: Path) -> Iterator[Path]:
         except InvalidDicomError:
             continue  # is of another kind
         except Exception as error:  # of any kind, by what is broken
-            raise SourceError(f"{file}: is no DICOM that can be read ({_reason(error)})") from error
+            reason = reason_of(error)
+            raise SourceError(f"{file}: is no DICOM that can be read ({reason})") from error
         if meta.get("MediaStorageSOPClassUID") == VLWholeSlideMicroscopyImageStorage:
             yield file
 
 
 def _source(path: Path, slide: WsiDicom, expected: list[Path]) -> Source:
-    _check_all_are_read(slide, expected)
     if len(slide.pyramids) != 1:
         raise SourceError(f"{path}: holds {len(slide.pyramids)} rasters, a slide has one")
     level = slide.pyramid.base_level
@@ -129,6 +135,8 @@ def _source(path: Path, slide: WsiDicom, expected: list[Path]) -> Source:
             f"{path}: its raster is of {len(level.optical_paths)} optical paths and "
             f"{len(level.focal_planes)} focal planes, a slide has one of each"
         )
+    if len(level.instances) != 1:
+        raise SourceError(f"{path}: its finest level is of {len(level.instances)} images")
     frames = _Frames(path, level.default_instance.image_data)
     header = _header(level.default_instance)
     if "RESAMPLED" in header.ImageType[3:]:
@@ -164,18 +172,21 @@ def _source(path: Path, slide: WsiDicom, expected: list[Path]) -> Source:
     )
 
 
-def _check_all_are_read(slide: WsiDicom, expected: list[Path]) -> None:
-    """What it cannot read wsidicom leaves out: a coarser level would pass for the finest one."""
+def _instances(slide: WsiDicom, expected: list[Path]) -> list[WsiInstance]:
+    """The images of a slide, which wsidicom makes of some of its files: a coarser level would pass
+    for the finest one.
+    """
     series = [*slide.pyramids, slide.labels, slide.overviews]
     series += [pyramid.thumbnails for pyramid in slide.pyramids]
     instances = [instance for group in series if group for instance in group.instances]
-    read = {str(file) for instance in instances for file in instance.image_data.files}
+    used = {str(file) for instance in instances for file in instance.image_data.files}
     for file in expected:
-        if str(file) not in read:
+        if str(file) not in used:
             raise SourceError(
-                f"{file}: is an image that wsidicom does not read, or of another slide than the "
+                f"{file}: is an image that wsidicom passes over, or of another slide than the "
                 "finest raster beside it"
             )
+    return instances
 
 
 def _size_of(files: Iterable[Any]) -> int:
@@ -221,6 +232,7 @@ def _associated(path: Path, slide: WsiDicom) -> Iterator[AssociatedImage]:
             if frames.dtype != np.uint8:
                 raise SourceError(f"{path}: {name} is of {frames.dtype}, expected uint8")
             header = _header(instance)
+            check_associated(path, name, frames.raster)
             pixels = frames.pixels().read(0, 0, *frames.raster, 1)
             yield AssociatedImage(
                 name if number == 1 else f"{name}-{number}",
@@ -241,6 +253,7 @@ class _Frames:
         self.raster = image.image_size.width, image.image_size.height
         self.size = image.tile_size.width, image.tile_size.height
         self.channels, self.dtype = image.samples_per_pixel, image.dtype
+        check_memory(path, "a tile", self.size, self.channels * self.dtype.itemsize)
         self.mode = "RGB" if self.channels == 3 else "L" if self.dtype.itemsize == 1 else "I;16"
         self.syntax: UID = image.transfer_syntax
         self.native = self._native()
@@ -259,7 +272,7 @@ class _Frames:
         if self.syntax == JPEGBaseline8Bit and self.channels == 3 and space in _JPEG_SPACES:
             codec = Codec.JPEG
             decoding = {"encoded_color_space": _JPEG_SPACES[space], "tables_base64": None}
-        elif space not in _SELF_EVIDENT or self._image.bits not in (8, 16):
+        elif space not in _SELF_EVIDENT or self._image.bits not in self._depths():
             raise SourceError(
                 f"{self._path}: pixels are of {self._image.bits} bits, {space}, in "
                 f"{self.syntax.name}; gray of 8 and 16 bits and RGB of 8 can be stored"
@@ -272,6 +285,12 @@ class _Frames:
             self._path, codec, decoding, self.syntax.keyword, self.size, self._stored
         )
 
+    def _depths(self) -> tuple[int, ...]:
+        """Bits of samples whose order of bytes is known: 8 bits of a big-endian file may be swapped
+        by twos, by a Value Representation (PS3.5 A.3) that wsidicom does not look at.
+        """
+        return (16,) if self.syntax == ExplicitVRBigEndian else (8, 16)
+
     def _stored(self, column: int, row: int) -> bytes | None:
         """The bytes of a frame; None where there is none."""
         place = Point(column, row)
@@ -280,7 +299,7 @@ class _Frames:
                 return None
             return self._image.get_encoded_tile(place, *self._plane)
         except Exception as error:  # of any kind: wsidicom's have no common one
-            reason = f"cannot be read ({_reason(error)})"
+            reason = f"cannot be read ({reason_of(error)})"
             raise broken_tile(self._path, column, row, reason) from error
 
     def _tile(self, column: int, row: int) -> npt.NDArray[Any]:
@@ -295,10 +314,10 @@ class _Frames:
         try:
             tile = self._image.get_decoded_tile(Point(column, row), *self._plane, cache=False)
         except Exception as error:
-            reason = f"cannot be decoded ({_reason(error)})"
+            reason = f"cannot be decoded ({reason_of(error)})"
             raise broken_tile(self._path, column, row, reason) from error
         shape = (self.size[1], self.size[0], self.channels)
-        if tile.size != np.prod(shape) or tile.dtype != self.dtype:
+        if tile.size != np.prod(shape) or tile.dtype.newbyteorder("=") != self.dtype:
             reason = f"is {tile.shape} of {tile.dtype}, expected {shape}"
             raise broken_tile(self._path, column, row, reason)
-        return tile.reshape(shape)
+        return tile.reshape(shape).astype(self.dtype, copy=False)
