@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "iac/bytes.h"
 #include "iac/codec/jpeg2000/reader.h"
 
 namespace iac::j2k {
@@ -15,41 +16,49 @@ constexpr uint32_t piece = 512;
 template <class T>
 using Word = std::conditional_t<sizeof(T) == 1, uint32_t, uint64_t>;
 
+// Images stand one behind the other, wherever the one before ended: samples need not be aligned.
+template <class T>
+void put(std::byte* out, size_t sample, T value) {
+  std::memcpy(out + sample * sizeof(T), &value, sizeof(T));
+}
+
 // Three channels by words of four samples, each overwriting the last sample of the one before.
 template <class T>
-void merge_three(const T (&lines)[max_components][piece], uint32_t width, T* out) {
+void merge_three(const T (&lines)[max_components][piece], uint32_t width, std::byte* out) {
   constexpr unsigned bits = 8 * sizeof(T);
-  for (uint32_t i = 0; i + 1 < width; ++i) {
+  for (size_t i = 0; i + 1 < width; ++i) {
     const Word<T> word = lines[0][i] | static_cast<Word<T>>(lines[1][i]) << bits |
                          static_cast<Word<T>>(lines[2][i]) << 2 * bits;
-    std::memcpy(out + 3 * i, &word, sizeof word);
+    std::memcpy(out + 3 * i * sizeof(T), &word, sizeof word);
   }
-  for (uint32_t c = 0; c < 3; ++c) out[3 * (width - 1) + c] = lines[c][width - 1];
+  for (uint32_t c = 0; c < 3; ++c) put(out, 3 * size_t{width - 1} + c, lines[c][width - 1]);
 }
 
 template <class T, uint32_t Count>
-void merge(const T (&lines)[max_components][piece], uint32_t width, T* out) {
-  for (uint32_t i = 0; i < width; ++i) {
-    for (uint32_t c = 0; c < Count; ++c) out[Count * i + c] = lines[c][i];
+void merge(const T (&lines)[max_components][piece], uint32_t width, std::byte* out) {
+  for (size_t i = 0; i < width; ++i) {
+    for (uint32_t c = 0; c < Count; ++c) put(out, Count * i + c, lines[c][i]);
   }
 }
 
 template <class T>
-void narrow(const int32_t* from, uint32_t width, Range range, T* out) {
-  for (uint32_t i = 0; i < width; ++i) {
-    out[i] = static_cast<T>(std::min(std::max(from[i], range.low), range.high));
+void narrow(const int32_t* from, uint32_t width, Range range, std::byte* out) {
+  for (size_t i = 0; i < width; ++i) {
+    put(out, i, static_cast<T>(std::min(std::max(from[i], range.low), range.high)));
   }
 }
 
 // T is unsigned: signed samples are the same bits.
 template <class T>
 void interleave_as(const int32_t* const* channels, uint32_t count, uint32_t width, Range range,
-                   T* out) {
-  if (count == 1) return narrow(channels[0], width, range, out);
+                   std::byte* out) {
+  if (count == 1) return narrow<T>(channels[0], width, range, out);
   T lines[max_components][piece];
-  for (uint32_t at = 0; at < width; at += piece, out += piece * count) {
+  for (uint32_t at = 0; at < width; at += piece, out += size_t{piece} * count * sizeof(T)) {
     const uint32_t size = std::min(piece, width - at);
-    for (uint32_t c = 0; c < count; ++c) narrow(channels[c] + at, size, range, lines[c]);
+    for (uint32_t c = 0; c < count; ++c) {
+      narrow<T>(channels[c] + at, size, range, reinterpret_cast<std::byte*>(lines[c]));
+    }
     if (count == 2) merge<T, 2>(lines, size, out);
     if (count == 3) merge_three(lines, size, out);
     if (count == 4) merge<T, 4>(lines, size, out);
@@ -57,13 +66,10 @@ void interleave_as(const int32_t* const* channels, uint32_t count, uint32_t widt
 }
 
 template <class T>
-void take_channel_as(const T* pixels, uint32_t channels, uint32_t channel, uint32_t width,
+void take_channel_as(const std::byte* pixels, uint32_t channels, uint32_t channel, uint32_t width,
                      int32_t* row) {
-  if (channels == 1) {
-    std::copy_n(pixels, width, row);
-    return;
-  }
-  for (uint32_t i = 0; i < width; ++i) row[i] = pixels[size_t{i} * channels + channel];
+  pixels += channel * sizeof(T);
+  for (size_t i = 0; i < width; ++i) row[i] = load<T>(pixels + i * channels * sizeof(T));
 }
 
 using Plane = std::vector<int32_t>;
@@ -148,18 +154,18 @@ PixelType type_of(uint32_t precision, bool is_signed) {
 void interleave(const int32_t* const* channels, uint32_t count, uint32_t width, Range range,
                 PixelType type, std::byte* pixels) {
   if (size_of(type) == 1) {
-    interleave_as(channels, count, width, range, reinterpret_cast<uint8_t*>(pixels));
+    interleave_as<uint8_t>(channels, count, width, range, pixels);
   } else {
-    interleave_as(channels, count, width, range, reinterpret_cast<uint16_t*>(pixels));
+    interleave_as<uint16_t>(channels, count, width, range, pixels);
   }
 }
 
 void take_channel(const std::byte* pixels, PixelType type, uint32_t channels, uint32_t channel,
                   uint32_t width, int32_t* row) {
   if (size_of(type) == 1) {
-    take_channel_as(reinterpret_cast<const uint8_t*>(pixels), channels, channel, width, row);
+    take_channel_as<uint8_t>(pixels, channels, channel, width, row);
   } else {
-    take_channel_as(reinterpret_cast<const uint16_t*>(pixels), channels, channel, width, row);
+    take_channel_as<uint16_t>(pixels, channels, channel, width, row);
   }
 }
 
