@@ -46,9 +46,8 @@ def read_all_kinds(reader, row):
 # Signals
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_ctrl_c_ends_a_batch_before_it_is_done(tmp_path, codec):
-    path = write_encoded(tmp_path / "x.iac", [b"ab" * (1 << 20)], codec)
+def test_ctrl_c_ends_a_batch_before_it_is_done(tmp_path):
+    path = write_encoded(tmp_path / "x.iac", [b"ab" * (1 << 20)], "brotli")
     interrupted = 0
 
     def interrupt(*_):
@@ -61,12 +60,12 @@ def test_ctrl_c_ends_a_batch_before_it_is_done(tmp_path, codec):
         with iac.VariableRecordPack(path) as pack:
             for _ in range(2):  # the second time memory is there
                 began = time.perf_counter()
-                pack.read_many_contiguous([0] * 500, workers=1)
+                pack.read_many_contiguous([0] * 200, workers=1)
                 whole = time.perf_counter() - began
             began = time.perf_counter()
             signal.setitimer(signal.ITIMER_REAL, whole / 8)
             with pytest.raises(KeyboardInterrupt):
-                pack.read_many_contiguous([0] * 500, workers=1)
+                pack.read_many_contiguous([0] * 200, workers=1)
             assert time.perf_counter() - began < whole * 3 / 4
             assert pack.read_many([0, 0])[1] == b"ab" * (1 << 20)
     finally:

@@ -3,8 +3,10 @@
 #include <thread>
 
 #include "iac/interrupt.h"
+#include "tests/packs.h"
 
 using namespace iac;
+using namespace iac::tests;
 
 struct Stop {};
 
@@ -42,4 +44,22 @@ TEST_CASE("the inner check counts, and then the outer one again") {
   }
   wait();
   CHECK_THROWS_AS(check_interrupt(), Stop);
+}
+
+TEST_CASE("reading a batch is interrupted, stored or decoded, and works again afterwards") {
+  const Folder folder;
+  const auto codec = make_codec("zstd", "{}");
+  write_file(folder / "pack.iac",
+             parts_of({encoded(*codec, "a record")}, "{\"codec\": \"zstd\"}").bytes());
+  const auto pack = Pack::open(folder / "pack.iac");
+  const std::vector<int64_t> rows(100);
+  ReadOptions options;
+  options.decode = GENERATE(false, true);
+  options.workers = 1;
+  {
+    const Interruptible interruptible([] { throw Stop(); });
+    wait();
+    CHECK_THROWS_AS(pack->read(rows, options), Stop);
+  }
+  CHECK(pack->read(rows, options).count == 100);
 }
