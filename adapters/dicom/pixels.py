@@ -37,6 +37,7 @@ class PixelRows:
     def __init__(self, pack: VariableRecordPack) -> None:
         self._pack = pack
         self._columns: dict[str, pa.Array] = {}
+        self._arrays: dict[str, Array] = {}
 
     def _column(self, name: str) -> pa.Array:
         if name not in self._columns:
@@ -55,11 +56,13 @@ class PixelRows:
         """One column, of all rows. Raises PackError where the pack does not have it, or not of
         every row.
         """
-        column = self._column(name)
-        if column.null_count:
-            row = column.is_null().index(True).as_py()
-            raise self._error(PackError, row, f"{name} is missing")
-        return column.to_numpy(zero_copy_only=False)
+        if name not in self._arrays:
+            column = self._column(name)
+            if column.null_count:
+                row = column.is_null().index(True).as_py()
+                raise self._error(PackError, row, f"{name} is missing")
+            self._arrays[name] = column.to_numpy(zero_copy_only=False)
+        return self._arrays[name]
 
     def at(self, name: str, row: int) -> Any:
         """One value of a column as a Python object. Raises PackError where there is none."""

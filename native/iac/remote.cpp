@@ -1,7 +1,6 @@
 #include "iac/remote.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 
 #include "iac/error.h"
@@ -18,10 +17,6 @@ static std::string hash_of(Bytes bytes) {
 
 static Bytes header_of(const Buffer& head) {
   return head.bytes().first(std::min<size_t>(head.size(), header_bytes));
-}
-
-static void require_wanted() {
-  if (stop_requested()) throw system_error(ECANCELED, "reading was stopped");
 }
 
 RemoteSource::RemoteSource(uint64_t size, std::string version, ReadStyle style)

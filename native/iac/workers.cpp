@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "iac/error.h"
 #include "iac/interrupt.h"
 #include "iac/per_process.h"
 #include "iac/platform.h"
@@ -199,6 +201,10 @@ void concurrent_for(size_t items, unsigned threads, const std::function<void(siz
 }
 
 bool stop_requested() { return stop_of_thread.stop_requested(); }
+
+void require_wanted() {
+  if (stop_requested()) throw system_error(ECANCELED, "reading was stopped");
+}
 
 void stop_this_thread_by(std::stop_token stop) { stop_of_thread = std::move(stop); }
 

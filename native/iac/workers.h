@@ -25,6 +25,7 @@ void concurrent_for(size_t items, unsigned threads, const std::function<void(siz
 // Whether what this thread does is no longer wanted: by the concurrent_for whose body it runs, or
 // by whoever holds the source of stop_this_thread_by.
 bool stop_requested();
+void require_wanted();  // throws Error where it is not
 void stop_this_thread_by(std::stop_token stop);
 
 }  // namespace iac

@@ -5,7 +5,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <cerrno>
 #include <vector>
 
 #include "iac/batch.h"
@@ -33,11 +32,11 @@ void bind_writer(py::module_& module);
 // waits for its result any longer, and with what the handler of a signal raises: Ctrl-C, say.
 class Unlocked {
  public:
-  Unlocked() : interruptible_(require_wanted) {}
+  Unlocked() : interruptible_(check) {}
 
  private:
-  static void require_wanted() {
-    if (stop_requested()) throw system_error(ECANCELED, "reading was stopped");
+  static void check() {
+    require_wanted();
     const py::gil_scoped_acquire acquire;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }

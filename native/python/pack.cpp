@@ -146,7 +146,7 @@ static py::list dicom_modality_luts(const Pack& pack, const Rows& rows, bool ver
   options.verify = verify;
   std::vector<dicom::ModalityLut> luts;
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     try {
       const auto headers = pack.dicom_headers().read(span_of(rows), options);
       for (size_t i = 0; i < headers.size(); ++i) {
