@@ -68,7 +68,7 @@ void write(duckdb_data_chunk chunk, idx_t row, const Plan& plan, const std::stri
 }
 
 void bind(duckdb_bind_info info) {
-  auto plan = std::make_unique<Plan>(bind_packs(info), bind_flag(info, "ignore_errors"));
+  auto plan = std::make_unique<Plan>(Plan{bind_packs(info), bind_flag(info, "ignore_errors")});
   const LogicalType text = logical_type(DUCKDB_TYPE_VARCHAR);
   const LogicalType number = logical_type(DUCKDB_TYPE_BIGINT);
   for (const char* name : texts) duckdb_bind_add_result_column(info, name, text.get());

@@ -114,9 +114,9 @@ Partitions find_partitions(const std::vector<PackFile>& files, const PartitionTy
   for (const auto& [key, text] : first) partitions.keys.push_back(key);
   partitions.types.resize(first.size(), DUCKDB_TYPE_INVALID);
   for (const auto& [asked_key, type] : asked) {
-    const auto found = std::find_if(first.begin(), first.end(), [&](const auto& partition) {
-      return lower_case(partition.first) == asked_key;
-    });
+    const auto found = std::find_if(
+        first.begin(), first.end(),
+        [&key = asked_key](const auto& partition) { return lower_case(partition.first) == key; });
     if (found == first.end()) throw refused_types("no folder is called " + asked_key + "=...");
     partitions.types[std::distance(first.begin(), found)] = type;
   }

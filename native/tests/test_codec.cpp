@@ -188,7 +188,8 @@ TEST_CASE("payloads cut anywhere are errors") {
        {std::pair{"zstd", zstd}, {"zstd", frame_without_size(object)}, {"brotli", brotli}}) {
     const auto codec = make_codec(name, "{}");
     for (size_t size = 0; size < payload.size(); ++size) {
-      const Thrown thrown = thrown_by([&] { decoded(*codec, payload.substr(0, size)); });
+      const Thrown thrown =
+          thrown_by([&, &whole = payload] { decoded(*codec, whole.substr(0, size)); });
       REQUIRE(thrown.any);
       REQUIRE(thrown.kind == Error::Kind::codec);
     }

@@ -232,12 +232,8 @@ TEST_CASE("spans of the data segment are bounds-checked") {
   pack->read_data({4, 3}, std::as_writable_bytes(std::span(out)));
   CHECK(out == "one");
   CHECK_NOTHROW(pack->read_data({7, 0}, {}));
-  for (const auto& [offset, length] : {std::pair{uint64_t{5}, uint64_t{3}},
-                                       {uint64_t{8}, uint64_t{0}},
-                                       {UINT64_MAX, uint64_t{3}},
-                                       {uint64_t{0}, UINT64_MAX}}) {
-    CHECK(contains(thrown_by([&] { pack->read_data({offset, length}, {}); }).text,
-                   "outside data segment"));
+  for (const Segment span : {Segment{5, 3}, {8, 0}, {UINT64_MAX, 3}, {0, UINT64_MAX}}) {
+    CHECK(contains(thrown_by([&] { pack->read_data(span, {}); }).text, "outside data segment"));
   }
 }
 

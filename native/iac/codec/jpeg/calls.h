@@ -241,7 +241,7 @@ bool encode_image(jpeg_compress_struct* info, Errors* errors, Destination* desti
   return true;
 }
 
-std::string encode(const Encoding& job, Configure configure) {
+[[maybe_unused]] std::string encode(const Encoding& job, Configure configure) {
   jpeg_compress_struct info;
   Errors errors;
   Destination destination;
