@@ -107,9 +107,7 @@ class PixelRows:
         without = self._without_pixels(numbers)
         if raises and without:
             raise next(iter(without.values()))
-        batch = self._pack.reader.native.read(
-            numbers, *read_options(True, workers, verify, "null")
-        )
+        batch = self._pack.reader.native.read(numbers, *read_options(True, workers, verify, "null"))
         if not batch.failures and not without:
             stacked = _stacked(batch)
             if stacked is not None:
