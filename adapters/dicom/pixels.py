@@ -162,17 +162,17 @@ class PixelRows:
             raise self._error(CodecError, row, str(error)) from error
 
     def _rescued(self, row: int, failure: PackError, verify: bool) -> Array:
-        """What another codec than the core's makes of a frame that was stored because it does.
+        """What pydicom makes of a compressed frame that the core's codec does not decode.
 
-        Raises ``failure`` for all others.
+        Raises ``failure`` of all other rows, and where pydicom does not either.
         """
         if not isinstance(failure, CodecError) or self.at("codec_id", row) != schema.FRAME_NONE:
             raise failure
-        (frame,) = self._pack.reader.read_payloads([row], verify=verify)
+        pixel = self.pixel(row)
+        if pixel.transfer_syntax == RLELossless:
+            raise failure
         try:
-            pixel = self.pixel(row)
-            if pixel.transfer_syntax == RLELossless:
-                raise failure
+            (frame,) = self._pack.reader.read_payloads([row], verify=verify)
             return frames.decoded_frame(bytes(frame), pixel)
         except Exception:  # pydicom has one of every kind for broken frames
             raise failure from None
