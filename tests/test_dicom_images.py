@@ -75,10 +75,10 @@ def test_rows_of_a_pack_with_several_codecs_are_images(con, pack: Path):
 
 
 def converted_by_pydicom() -> Dataset:
-    """Colours that JPEG-LS has no word for."""
-    array = pixels_of(0, (6, 8, 3), "uint8")
-    ds = slice_of(pixels=array, PhotometricInterpretation="YBR_FULL")
-    frame = iac.Codec.create("jpegls").encode(array)
+    """Numbers of more bits than are stored, whose signs are those of the stream's bits."""
+    array = pixels_of(0, (6, 8), "int16") * 8
+    ds = slice_of(pixels=array, BitsStored=12, HighBit=11)
+    frame = iac.Codec.create("jpegls").encode(array.view(np.uint16))
     return encapsulated(ds, "1.2.840.10008.1.2.4.80", [frame])
 
 

@@ -178,9 +178,12 @@ def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]
     """
     count = number_of_frames(ds)
     _require_no_more(ds, pixel, count)
+    if pixel.transfer_syntax.is_encapsulated:
+        # Each for itself: pydicom would take the colours that it converted one to for the next's.
+        yield from (decoded_frame(frame, pixel) for frame in encoded_frames(ds, pixel))
+        return
     decoder = _decoder(pixel.transfer_syntax)
-    subsampled = pixel.photometric_interpretation == "YBR_FULL_422"
-    if not pixel.transfer_syntax.is_encapsulated and (pixel.bits_allocated == 1 or subsampled):
+    if pixel.bits_allocated == 1 or pixel.photometric_interpretation == "YBR_FULL_422":
         # Frame by frame pydicom fails where frames share bytes or colours.
         together = decoder.as_array(ds)[0].reshape(count, *pixel.shape())
         yield from (_checked(array, pixel) for array in together)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydicom.uid import RLELossless
 
 from ... import _native
 from ..._options import OnError, checked_on_error, checked_report, read_options, row_array
@@ -106,8 +107,7 @@ class PixelRows:
         without = self._without_pixels(numbers)
         if raises and without:
             raise next(iter(without.values()))
-        options = read_options(True, workers, verify, "raise" if raises else "null")
-        batch = self._pack.reader.native.read(numbers, *options)
+        batch = self._pack.reader.native.read(numbers, *read_options(True, workers, verify, "null"))
         if not batch.failures and not without:
             stacked = _stacked(batch)
             if stacked is not None:
@@ -118,13 +118,16 @@ class PixelRows:
         with quiet():
             for position, row in enumerate(numbers.tolist()):
                 array = None
-                if position not in failures:
-                    try:
+                try:
+                    if position in failures:
+                        array = self._rescued(row, failures[position], verify)
+                        del failures[position]
+                    else:
                         array = self.single(row, *decoded[position])
-                    except PackError as error:
-                        if raises:
-                            raise
-                        failures[position] = error
+                except PackError as error:
+                    if raises:
+                        raise
+                    failures[position] = error
                 arrays.append(array)
         if report is not None:
             report += [RecordFailure.of(p, failures[p]) for p in sorted(failures)]
@@ -157,6 +160,22 @@ class PixelRows:
             return frames.decoded_frame(data.tobytes(), self.pixel(row))
         except Exception as error:  # pydicom has one of every kind for broken frames
             raise self._error(CodecError, row, str(error)) from error
+
+    def _rescued(self, row: int, failure: PackError, verify: bool) -> Array:
+        """What pydicom makes of a compressed frame that the core's codec does not decode.
+
+        Raises ``failure`` of all other rows, and where pydicom does not either.
+        """
+        if not isinstance(failure, CodecError) or self.at("codec_id", row) != schema.FRAME_NONE:
+            raise failure
+        pixel = self.pixel(row)
+        if pixel.transfer_syntax == RLELossless:
+            raise failure
+        try:
+            (frame,) = self._pack.reader.read_payloads([row], verify=verify)
+            return frames.decoded_frame(bytes(frame), pixel)
+        except Exception:  # pydicom has one of every kind for broken frames
+            raise failure from None
 
     def _error(self, kind: type[PackError], row: int, reason: str) -> PackError:
         return row_error(kind, str(self._pack.reader.package_path), row, reason)

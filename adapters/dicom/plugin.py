@@ -7,6 +7,7 @@ bits, colour and shape.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def codec_id_of(syntax: UID, photometric_interpretation: str, frame: bytes) -> i
     codec_id = _CODECS.get(syntax)
     if codec_id == schema.FRAME_JPEG and photometric_interpretation == "RGB":
         # Without Adobe's marker libjpeg takes three components for YCbCr.
-        return codec_id if _has_adobe_marker(frame) else schema.FRAME_JPEG_RGB
+        return codec_id if _adobe_transform(frame) is not None else schema.FRAME_JPEG_RGB
     return codec_id
 
 
@@ -69,7 +70,7 @@ def decode_frame(frame: bytes, runner: DecodeRunner) -> bytearray:
     syntax, interpretation = runner.transfer_syntax, str(runner.photometric_interpretation)
     codec_id = codec_id_of(syntax, interpretation, frame)
     array = schema.codec_of(codec_id).decode(frame)
-    if array.ndim == 3 and _gives_rgb(codec_id, syntax, interpretation):
+    if array.ndim == 3 and _gives_rgb(syntax, interpretation, frame):
         runner.set_option("photometric_interpretation", "RGB")
     runner.set_option("planar_configuration", 0)
     # pydicom corrects signs in place.
@@ -83,22 +84,31 @@ def widened(array: npt.NDArray[Any], itemsize: int) -> npt.NDArray[Any]:
     return array.astype(np.dtype(f"{array.dtype.kind}{itemsize}"), copy=False)
 
 
-def _gives_rgb(codec_id: int | None, syntax: UID, interpretation: str) -> bool:
+def _gives_rgb(syntax: UID, interpretation: str, frame: bytes) -> bool:
     """Whether the codec itself undoes a colour transform: PS3.5 8.2.1, 8.2.4, 8.2.17."""
-    if codec_id == schema.FRAME_JPEG2000:
+    if syntax in JPEG2000TransferSyntaxes:
         return interpretation in ("YBR_RCT", "YBR_ICT")
-    lossy_jpeg = syntax in (JPEGBaseline8Bit, JPEGExtended12Bit)
-    return codec_id == schema.FRAME_JXL or lossy_jpeg
+    if syntax in (JPEGBaseline8Bit, JPEGExtended12Bit):
+        return _adobe_transform(frame) != 0 or _is_jfif(frame)
+    return syntax in JPEG_XL_SYNTAXES
 
 
-def _has_adobe_marker(frame: bytes) -> bool:
-    """Whether a JPEG stream has Adobe's APP14 segment, which says what was transformed: ITU-T
-    T.872 6.5.3.
-    """
+def _adobe_transform(frame: bytes) -> int | None:
+    """What Adobe's APP14 segment says was transformed (ITU-T T.872 6.5.3), None without one."""
+    bodies = [body for marker, body in _segments(frame) if marker == 0xEE and len(body) >= 12]
+    said = [body[11] for body in bodies if body[:5] == b"Adobe"]
+    return said[-1] if said else None
+
+
+def _is_jfif(frame: bytes) -> bool:
+    bodies = (body for marker, body in _segments(frame) if marker == 0xE0 and len(body) >= 14)
+    return any(body[:5] == b"JFIF\0" for body in bodies)
+
+
+def _segments(frame: bytes) -> Iterator[tuple[int, bytes]]:
+    """The marker segments of a JPEG stream before its first scan: ITU-T T.81 B.1.1.4."""
     at = 2
     while at + 4 <= len(frame) and frame[at] == 0xFF and frame[at + 1] != 0xDA:
         (length,) = struct.unpack_from(">H", frame, at + 2)
-        if frame[at + 1] == 0xEE and frame[at + 4 : at + 9] == b"Adobe":
-            return length >= 14
+        yield frame[at + 1], frame[at + 4 : at + 2 + length]
         at += 2 + length
-    return False

@@ -26,7 +26,7 @@ METADATA_CODEC = Codec.create("zstd", level=3)
 # pydicom's pixel_array, little-endian, channels interleaved.
 PIXELS_JXL, PIXELS_ZSTD = 0, 1
 # Frames as they stood in the file that no codec alone makes the pixels of: the core does, of native
-# and RLE ones, by what the rest of the row says, and pydicom of others (frames.py).
+# and RLE ones and of YBR_FULL, by what the rest of the row says, and pydicom of others (frames.py).
 FRAME_ZSTD, FRAME_NONE = 2, 3
 # Frames as they stood in the file, which a codec makes the pixels of.
 FRAME_JPEG, FRAME_JPEG_RGB, FRAME_JPEGLS, FRAME_JPEG2000, FRAME_JXL = 4, 5, 6, 7, 8

@@ -1,9 +1,7 @@
-// Decodes any bytes as a native or RLE frame of DICOM: the first say its format, the rest is the
-// frame.
+// Decodes any bytes as a frame of DICOM: the first say its format, the rest is the frame.
 //
 // Each frame is decoded twice, into memory that holds something else before, as in codecs.cpp.
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -25,22 +23,27 @@ void require(bool holds) {
 // A format as frame_format.cpp lets pass: rows, columns, type, and two bytes of choices.
 // make_seeds.py knows them.
 dicom::FrameFormat format_of(const uint8_t* data) {
+  using Encoding = dicom::FrameFormat::Encoding;
+  using Colours = dicom::FrameFormat::Colours;
   dicom::FrameFormat format;
   const bool is_colour = data[3] & 1;
-  format.image = {data[0] + 1U, data[1] + 1U, is_colour ? 3U : 1U,
-                  static_cast<PixelType>(data[2] % pixel_types)};
-  format.encoding = static_cast<dicom::FrameFormat::Encoding>(data[3] / 2 % 3);
-  format.planar = is_colour && data[3] & 64;
-  format.bits_allocated = static_cast<int>(size_of(format.image.type)) * 8;
+  const auto type = static_cast<PixelType>(data[2] % pixel_types);
+  format.image = {data[0] + 1U, data[1] + 1U, is_colour ? 3U : 1U, type};
+  const bool is_bytes = type == PixelType::uint8, may_be_ybr = is_colour && is_bytes;
+  format.encoding = static_cast<Encoding>((data[3] / 2 & 7) % (may_be_ybr ? 6 : 3));
+  format.bits_allocated = static_cast<int>(size_of(type)) * 8;
   format.bits_stored = data[4] % format.bits_allocated + 1;
-  if (format.image.type != PixelType::uint8) return format;
-  if (format.encoding != dicom::FrameFormat::Encoding::rle && data[3] & 128) {
+  if (format.is_compressed()) {
+    format.colours = Colours::ybr_full;
+    return format;
+  }
+  format.planar = is_colour && data[3] & 64;
+  const bool is_native = format.encoding != Encoding::rle;
+  if (is_native && is_bytes && data[3] & 128) {
     format.bits_allocated = format.bits_stored = 1;
-  } else if (is_colour && format.image.samples() % 2 == 0) {
-    format.colours = static_cast<dicom::FrameFormat::Colours>(data[4] / 64 % 3);
-    if (format.encoding == dicom::FrameFormat::Encoding::rle) {
-      format.colours = std::min(format.colours, dicom::FrameFormat::Colours::ybr_full);
-    }
+  } else if (may_be_ybr) {
+    const bool may_be_halved = is_native && format.image.samples() % 2 == 0;
+    format.colours = static_cast<Colours>(data[4] / 64 % (may_be_halved ? 3 : 2));
   }
   return format;
 }

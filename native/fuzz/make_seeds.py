@@ -11,6 +11,8 @@ import struct
 import sys
 from pathlib import Path
 
+import numpy as np
+
 import iac_query as iac
 
 HERE = Path(__file__).parent
@@ -72,6 +74,11 @@ def write_frames() -> None:
         "ybr_422": bytes([1, 2, 0, 1, 135]) + bytes(range(12)),
         "bits": bytes([1, 2, 0, 128, 0]) + b"\x2a",
     }
+    pixels = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    codecs = iac.Codec.create("jpeg", lossless=True), *map(iac.Codec.create, ("jpegls", "jpeg2000"))
+    for encoding, codec in enumerate(codecs, 3):
+        format = bytes([1, 2, 0, 2 * encoding + 1, 0])
+        frames[f"{codec.name}_ybr"] = format + codec.encode(pixels)
     for name, frame in frames.items():
         (FRAME_SEEDS / name).write_bytes(frame)
 

@@ -12,7 +12,8 @@
 namespace iac::dicom {
 
 struct FrameFormat {
-  enum class Encoding : uint8_t { little_endian, big_endian, rle };
+  // The last are those of image codecs, which give samples channels interleaved.
+  enum class Encoding : uint8_t { little_endian, big_endian, rle, jpeg, jpegls, jpeg2000 };
   enum class Colours : uint8_t { as_stored, ybr_full, ybr_full_422 };
 
   ImageShape image;  // that a frame is as pixels
@@ -20,6 +21,8 @@ struct FrameFormat {
   Colours colours = Colours::as_stored;
   bool planar = false;  // all of a channel before the next
   int bits_allocated = 0, bits_stored = 0;
+
+  bool is_compressed() const { return encoding >= Encoding::jpeg; }
 
   auto operator<=>(const FrameFormat&) const = default;
 };
@@ -29,8 +32,8 @@ class FrameFormats {
   // Reads what the index table says of rows, which must be rows of it. Throws Error.
   FrameFormats(const Table& index, std::span<const int64_t> rows);
 
-  // The format of a row's frame, which is that image, of so many bits allocated; nothing for a
-  // transfer syntax whose frames are neither native nor RLE. Throws Error for one that cannot be.
+  // The format of a row's frame, which is that image, of so many bits allocated; nothing for one
+  // that is not decoded here. Throws Error for one that cannot be.
   std::optional<FrameFormat> find(int64_t row, const ImageShape& image, int bits_allocated) const;
 
  private:

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "iac/codec/jpeg/stream.h"
 #include "iac/dicom/exact_bytes.h"
 #include "iac/dicom/rle.h"
 #include "iac/dicom/samples.h"
@@ -15,7 +16,8 @@ using Encoding = FrameFormat::Encoding;
 using Colours = FrameFormat::Colours;
 
 // Samples in the order of the frame, native byte order, made pixels.
-void finish(const FrameFormat& format, bool planar, std::byte* samples, std::byte* out) {
+void finish(const FrameFormat& format, bool planar, bool is_ybr, std::byte* samples,
+            std::byte* out) {
   const ImageShape& image = format.image;
   const uint64_t pixels = image.samples() / image.channels;
   if (format.bits_stored < format.bits_allocated) {
@@ -24,7 +26,7 @@ void finish(const FrameFormat& format, bool planar, std::byte* samples, std::byt
   if (planar) {
     interleave(samples, pixels, image.channels, size_of(image.type), out);
   }
-  if (format.colours != Colours::as_stored) ybr_to_rgb(out, pixels);
+  if (is_ybr) ybr_to_rgb(out, pixels);
 }
 
 class Frames : public Codec {
@@ -46,12 +48,12 @@ class Frames : public Codec {
     if (!target.grow(bytes)) return std::nullopt;
     if (!planar()) {
       read_samples(payload, target.data());
-      finish(format_, false, target.data(), target.data());
+      finish(format_, false, is_ybr(payload), target.data(), target.data());
       return bytes;
     }
     std::vector<std::byte> samples(bytes);
     read_samples(payload, samples.data());
-    finish(format_, true, samples.data(), target.data());
+    finish(format_, true, is_ybr(payload), samples.data(), target.data());
     return bytes;
   }
 
@@ -59,6 +61,7 @@ class Frames : public Codec {
   // Throws Error for a payload that cannot be a frame.
   virtual void check(Bytes payload) const = 0;
   virtual bool planar() const = 0;
+  virtual bool is_ybr(Bytes) const { return format_.colours != Colours::as_stored; }
   // Writes a frame's samples, native byte order, in their order.
   virtual void read_samples(Bytes payload, std::byte* samples) const = 0;
 
@@ -121,10 +124,55 @@ class RleFrames final : public Frames {
   }
 };
 
+// Those whose codec gives YBR_FULL as it is.
+class CompressedFrames final : public Frames {
+ public:
+  CompressedFrames(const Codec& stored, const FrameFormat& format)
+      : Frames(stored, format), codec_(decoder_of(format.encoding)) {}
+
+ private:
+  static std::shared_ptr<const Codec> decoder_of(Encoding encoding) {
+    // Told that components are RGB it leaves them alone.
+    if (encoding == Encoding::jpeg) {
+      return make_decoder("jpeg", R"({"encoded_color_space": "RGB"})");
+    }
+    return make_decoder(encoding == Encoding::jpegls ? "jpegls" : "jpeg2000", "{}");
+  }
+
+  void check(Bytes payload) const override {
+    const ImageShape found = codec_->decoded_size(payload).image;
+    if (found == format_.image) return;
+    throw Error(Error::Kind::codec, std::string(codec_->name()) + ": record is an image of " +
+                                        describe(found) + ", the index table says " +
+                                        describe(format_.image));
+  }
+  bool planar() const override { return false; }
+
+  // JFIF is converted by the codec, and components called R, G and B are that, as in pydicom.
+  bool is_ybr(Bytes payload) const override {
+    if (format_.encoding != Encoding::jpeg) return true;
+    const jpeg::Header header = jpeg::read_header(payload);
+    const auto& [first, second, third] = header.components;
+    const auto is_named = [&](std::string_view names) {
+      return first.id == names[0] && second.id == names[1] && third.id == names[2];
+    };
+    const bool is_converted = header.jfif && header.process != jpeg::Process::lossless;
+    return !is_converted && !is_named("RGB") && !is_named("rgb");
+  }
+
+  void read_samples(Bytes payload, std::byte* samples) const override {
+    Target target(samples, format_.image.bytes());
+    codec_->decode(payload, target);
+  }
+
+  std::shared_ptr<const Codec> codec_;
+};
+
 }  // namespace
 
 std::unique_ptr<const Codec> frame_decoder(const Codec& stored, const FrameFormat& format) {
   if (format.encoding == Encoding::rle) return std::make_unique<RleFrames>(stored, format);
+  if (format.is_compressed()) return std::make_unique<CompressedFrames>(stored, format);
   return std::make_unique<NativeFrames>(stored, format);
 }
 

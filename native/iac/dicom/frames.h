@@ -1,4 +1,5 @@
-// Frames of pixel data that no codec of images decodes: native ones (PS3.5 8.1.1, 8.2) and RLE.
+// Frames of pixel data that no codec of images alone makes pixels of: native ones
+// (PS3.5 8.1.1, 8.2), RLE, and compressed ones whose colours are still to be converted.
 #pragma once
 
 #include <memory>
