@@ -152,9 +152,8 @@ class CompressedFrames final : public Frames {
   bool is_ybr(Bytes payload) const override {
     if (format_.encoding != Encoding::jpeg) return true;
     const jpeg::Header header = jpeg::read_header(payload);
-    const auto& [first, second, third] = header.components;
-    const auto is_named = [&](std::string_view names) {
-      return first.id == names[0] && second.id == names[1] && third.id == names[2];
+    const auto is_named = [&parts = header.components](std::string_view names) {
+      return parts[0].id == names[0] && parts[1].id == names[1] && parts[2].id == names[2];
     };
     const bool is_converted = header.jfif && header.process != jpeg::Process::lossless;
     return !is_converted && !is_named("RGB") && !is_named("rgb");
