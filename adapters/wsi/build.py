@@ -77,10 +77,11 @@ def build_wsi_image_package(
       one of its pixels is the mean of: numbers that the tiles' height divides by, rising.
     * ``backend``: what opens the source, ``"tifffile"``, ``"wsidicom"``, ``"openslide"`` or
       ``"pillow"``, whatever it is called.
-    * ``check``: of tiles that are stored as they are. By their ``"structure"`` one is refused that
-      is cut, lacks tables that it needs, or is of another size than the slide's tiles; damage
-      inside of its coded samples is kept as the source has it, and found by
-      :func:`iac_query.validate`. ``"decode"`` decodes each and refuses those too.
+    * ``check``: of tiles that are stored as they are. ``"structure"`` refuses one that is cut,
+      lacks tables that it needs, has more behind its end than padding, or is of another size than
+      the slide's tiles. Damage inside of coded samples is kept as the source has it, for
+      :func:`iac_query.validate` with ``max_decode=0`` to find; ``"decode"`` decodes each tile and
+      refuses those too.
 
     Tiles of one colour, the most frequent such colour, are left out: it is the background.
 

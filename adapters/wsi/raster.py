@@ -77,8 +77,9 @@ def kept_raster(
 
     def blocks() -> Iterator[list[Any]]:
         bar.update(there.size - len(found))
-        batches = (found[start : start + step] for start in range(0, len(found), step))
-        for payloads in in_order(partial(native.payloads, check=check), batches, workers):
+        batches = [found[start : start + step] for start in range(0, len(found), step)]
+        threads = workers if len(batches) > 1 else 1
+        for payloads in in_order(partial(native.payloads, check=check), batches, threads):
             bar.update(len(payloads))
             yield payloads
 

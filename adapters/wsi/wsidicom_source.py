@@ -281,9 +281,7 @@ class _Frames:
             codec = Codec.JPEG2000
         else:
             return None
-        return NativeTiles.create(
-            self._path, codec, decoding, self.syntax.keyword, self.size, self
-        )
+        return NativeTiles.create(self._path, codec, decoding, self.syntax.keyword, self.size, self)
 
     def _depths(self) -> tuple[int, ...]:
         """Bits of samples whose order of bytes is known: 8 bits of a big-endian file may be swapped

@@ -1,6 +1,6 @@
-#include "iac/codec/codec.h"
-
 #include <algorithm>
+
+#include "iac/codec/codec.h"
 
 namespace iac {
 

@@ -64,13 +64,16 @@ size_t Scans::component(uint8_t id) const {
 
 // B.2.3, table B.3. What sequential decoding does not use may be anything.
 void Scans::check_band(const Band& band, size_t components) const {
-  if (header_.process == Process::lossless && (band.first < 1 || band.first > 7)) {
-    throw bad_stream("scan header has no predictor");
+  if (header_.process == Process::lossless) {
+    const bool has_predictor = band.first >= 1 && band.first <= 7;
+    if (!has_predictor || band.last != 0 || band.high != 0 || band.low >= header_.precision) {
+      throw bad_stream("scan header is damaged");
+    }
   }
   if (header_.process != Process::progressive) return;
   const bool is_dc = band.first == 0;
-  const bool fits = is_dc ? band.last == 0
-                          : band.last >= band.first && band.last < 64 && components == 1;
+  const bool fits =
+      is_dc ? band.last == 0 : band.last >= band.first && band.last < 64 && components == 1;
   const bool follows = band.high == 0 || band.low == band.high - 1;
   if (!fits || !follows || band.low > 13) throw bad_stream("scan header is damaged");
 }

@@ -33,7 +33,7 @@ struct Header {
   size_t count = 0;  // of components, 1 or 3
   bool jfif = false;
   int adobe_transform = -1;  // -1: no Adobe segment
-  size_t first_scan = 0;  // offset of its marker
+  size_t first_scan = 0;     // offset of its marker
 
   ImageShape shape() const;
 };
