@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -230,8 +231,23 @@ class ImageCodec(NativeCodec):
 
         Raises CodecError when the payload does not start as an image of this codec.
         """
-        *shape, name = self._native.image_shape(payload)
-        return array_shape(shape), np.dtype(name)
+        return _shape_and_dtype(*self._native.image_shape(payload))
+
+    def check_whole(
+        self, payloads: Iterable[Any], workers: int | None = None
+    ) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shapes and dtypes of the images of many payloads, that are found whole, in parallel.
+
+        Without decoding them: ``jpeg`` walks through the marker segments and scans up to EOI
+        (ITU-T T.81 annex B) and asks for the tables that these need, ``jpeg2000`` through the main
+        header and the tile-parts up to EOC (ISO/IEC 15444-1 annex A), and both for nothing but
+        padding behind it, bytes of 00 or FF. Damage inside of coded samples is for decoding to
+        find. Other codecs read the start of a payload, as :meth:`shape_and_dtype` does.
+
+        Raises CodecError, whose ``row`` is the number of the payload, for one that is not whole.
+        """
+        native = self._native.check_whole(list(payloads), worker_count(workers))
+        return [_shape_and_dtype(*found) for found in native]
 
     def decode(self, payload: Any, *, max_samples: int = MAX_SAMPLES) -> npt.NDArray[Any]:
         """The image of one payload, a writable array; (height, width) for one channel.
@@ -265,6 +281,13 @@ class ImageCodec(NativeCodec):
         limits = (MAX_IMAGE_BYTES, max_batch_bytes, max_samples)
         batch = self._decode(payloads, workers, on_error, *limits)
         return ImageBatch.from_native(batch, on_error)
+
+
+@functools.lru_cache(256)
+def _shape_and_dtype(
+    height: int, width: int, channels: int, name: str
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    return array_shape((height, width, channels)), np.dtype(name)
 
 
 def _create(name: str, params: dict[str, Any]) -> Codec:

@@ -226,11 +226,18 @@ def test_scans_are_counted_and_complete():
     assert len(starts) == 3
     assert_damaged(alone[: starts[2]] + b"\xff\xd9", "a component has no scan")
     assert_damaged(alone[:-2] + last + b"\xff\xd9", "in a scan twice")
-    # A scan that is nearly free to write and costs a pass over the image.
+    # Scans that are nearly free to write, and of which each costs a pass over the image.
     progressive = Codec.create("jpeg", progressive=True).encode(np.zeros((64, 64), np.uint8))
-    first, rest = jpegs.split(progressive)[:-1], jpegs.split(progressive)[-1][1]
-    bomb = jpegs.join([*first, (0xDA, rest[: rest.index(b"\xff\xc4")] * 101)]) + b"\xff\xd9"
-    assert_damaged(bomb, "more than 100 scans")
+    start = progressive.index(b"\xff\xc4\0\x14")  # of what follows the scan of DC coefficients
+    front = progressive[: start + 22]
+    scans = [
+        jpegs.segment(0xDA, bytes([1, 1, 0, band, band, bits])) + b"\1"
+        for bits in (0x01, 0x10)
+        for band in range(1, 64)
+    ]
+    assert_damaged(front + b"".join(scans) + b"\xff\xd9", "more than 100 scans")
+    assert_damaged(front + scans[0] * 2 + b"\xff\xd9", "not in order")
+    assert_damaged(front + scans[-1] + b"\xff\xd9", "not in order")
 
 
 # Damage

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from ..._options import PathLike, worker_count
-from ...build import build_pack_streaming
+from ...build import write_records
 from ...codec import Codec
 from .._encoding import refuse_existing
 from .profile import Profile, choose, jxl_codec, jxl_params
@@ -35,7 +35,7 @@ from .schema import (
     ZSTD_ID,
     Kind,
 )
-from .sources import Source, check_extent, check_memory, open_source
+from .sources import Check, Source, check_extent, check_memory, open_source
 
 _ZSTD_LEVEL = 3
 
@@ -57,6 +57,7 @@ def build_wsi_image_package(
     show_progress: bool = False,
     levels: Sequence[int] = (),
     backend: str | None = None,
+    check: Check = "structure",
 ) -> None:
     """Writes the pack of a slide: its whole native raster, and what its file has beside it.
 
@@ -76,6 +77,11 @@ def build_wsi_image_package(
       one of its pixels is the mean of: numbers that the tiles' height divides by, rising.
     * ``backend``: what opens the source, ``"tifffile"``, ``"wsidicom"``, ``"openslide"`` or
       ``"pillow"``, whatever it is called.
+    * ``check``: of tiles that are stored as they are. ``"structure"`` refuses one that is cut,
+      lacks tables that it needs, has more behind its end than padding, or is of another size than
+      the slide's tiles. Damage inside of coded samples is kept as the source has it, for
+      :func:`iac_query.validate` with ``max_decode=0`` to find; ``"decode"`` decodes each tile and
+      refuses those too.
 
     Tiles of one colour, the most frequent such colour, are left out: it is the background.
 
@@ -87,6 +93,8 @@ def build_wsi_image_package(
     worker_count(workers)
     size = _tile_size(tile_size)
     _check_encoding(lossless, distance, effort)
+    if check not in ("structure", "decode"):
+        raise ValueError(f"check is {check!r}, expected 'structure' or 'decode'")
     for name, text in (
         ("slide_id", slide_id),
         ("patient_id", patient_id),
@@ -112,21 +120,25 @@ def build_wsi_image_package(
         _check_size(source, profile, factors)
         extras = _Extras(source, profile, provenance)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        # The tables stand before the tiles in a pack, and are known behind them.
-        with tempfile.TemporaryFile(dir=os.path.dirname(path)) as file:
-            raster = _raster(source, profile, factors, workers, show_progress, file)
+        tiles = sum(_cells(source, profile, factor) for factor in (1, *factors))
+        # The tables stand before the tiles in a pack: what is encoded waits until it is counted.
+        with (
+            tqdm(total=tiles, unit=" tiles", disable=not show_progress) as bar,
+            tempfile.TemporaryFile(dir=os.path.dirname(path)) as file,
+        ):
+            raster = _raster(source, profile, factors, check, workers, bar, file)
             header = {
                 **_header(source, profile, raster, factors),
                 "native_mpp_x": mpp[0],
                 "native_mpp_y": mpp[1],
                 "mpp_provenance": provenance,
             }
-            build_pack_streaming(
+            write_records(
                 path,
                 header,
                 slides,
                 _index(profile, raster, factors, extras),
-                chain(raster.payloads, extras.payloads),
+                chain(raster.blocks, [extras.payloads]),
                 overwrite=overwrite,
             )
 
@@ -157,22 +169,20 @@ def _raster(
     source: Source,
     profile: Profile,
     levels: Sequence[int],
+    check: Check,
     workers: int | None,
-    show: bool,
+    bar: Any,
     file: IO[bytes],
 ) -> Raster:
-    """Reads the whole source, so that a broken one is found before anything is written."""
-    tiles = sum(_cells(source, profile, factor) for factor in (1, *levels))
-    with tqdm(total=tiles, unit=" tiles", disable=not show) as bar:
-        if profile.native is None:
-            return encoded_raster(source, profile, levels, workers, bar, file)
-        kept = kept_raster(source, profile, workers, bar)
-        if not levels:
-            return kept
-        coarser = encoded_raster(source, profile, levels, workers, bar, file)
-        payloads = chain(kept.payloads, coarser.payloads)
-        places = kept.places + coarser.places
-        return Raster(kept.background, kept.provenance, places, payloads)
+    if profile.native is None:
+        return encoded_raster(source, profile, levels, workers, bar, file)
+    kept = kept_raster(source, profile, check, workers, bar)
+    if not levels:
+        return kept
+    coarser = encoded_raster(source, profile, levels, workers, bar, file)
+    blocks = chain(kept.blocks, coarser.blocks)
+    places = np.concatenate([kept.places, coarser.places])
+    return Raster(kept.background, kept.provenance, places, blocks)
 
 
 def _cells(source: Source, profile: Profile, factor: int = 1) -> int:
@@ -207,7 +217,8 @@ class _Extras:
                 self._add(Kind.ASSOCIATED_ICC_PROFILE, image.name, NONE_ID, image.icc_profile)
 
     def _add(self, kind: Kind, name: str, codec_id: int, payload: bytes, **columns: Any) -> None:
-        self.rows.append({"kind": int(kind), "name": name, "codec_id": codec_id, **columns})
+        row = {"kind": int(kind), "name": name, "codec_id": codec_id, "flags": 0}
+        self.rows.append(row | columns)
         self.payloads.append(payload)
 
 
@@ -245,28 +256,31 @@ def _scanner_metadata(source: Source, provenance: str) -> dict[str, Any]:
 
 
 def _index(profile: Profile, raster: Raster, levels: Sequence[int], extras: _Extras) -> pa.Table:
-    places, more = raster.places, extras.rows
-    raster_id, coarser_id = RASTER_IDS[profile.codec], RASTER_IDS["jxl"]
-    rows = [
-        *(
-            {
-                "kind": int(Kind.TILE),
-                "name": "",
-                "level": place.level,
-                "tile_x": place.x,
-                "tile_y": place.y,
-                "valid_width": place.width,
-                "valid_height": place.height,
-                "codec_id": coarser_id if place.level else raster_id,
-            }
-            for place in places
-        ),
-        *more,
-    ]
+    level, x, y, width, height = raster.places.T
+    codecs = np.where(level > 0, RASTER_IDS["jxl"], RASTER_IDS[profile.codec])
+    columns = {
+        "kind": np.full(len(level), Kind.TILE),
+        "name": pa.repeat("", len(level)),
+        "level": level,
+        "tile_x": x,
+        "tile_y": y,
+        "valid_width": width,
+        "valid_height": height,
+        "codec_id": codecs,
+        "flags": np.zeros(len(level), np.int64),
+    }
     schema = INDEX.append(pa.field("level", pa.uint8())) if levels else INDEX
-    columns = {name: [row.get(name) for row in rows] for name in schema.names}
-    columns["flags"] = [0] * len(rows)
-    return pa.table(columns, schema)
+    tiles = pa.table(
+        [
+            pa.array(columns[field.name], field.type)
+            if field.name in columns
+            else pa.nulls(len(level), field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
+    more = pa.Table.from_pylist(extras.rows, schema)
+    return pa.concat_tables([tiles, more]).combine_chunks()
 
 
 def _header(
@@ -278,7 +292,7 @@ def _header(
     if profile.native is not None:
         plain = plain and profile.native.plain
     cells = _cells(source, profile)
-    stored = sum(place.level == 0 for place in raster.places)
+    stored = int((raster.places[:, 0] == 0).sum())
     codecs = {RASTER_IDS[profile.codec]: (profile.codec, profile.params)}
     if levels:
         codecs.setdefault(RASTER_IDS["jxl"], ("jxl", profile.jxl_params))

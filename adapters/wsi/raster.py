@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from functools import partial
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +16,16 @@ from ..._options import worker_count
 from ...codec import Codec
 from .._parallel import in_order
 from .profile import Profile
-from .sources import Source, SourceError
+from .sources import Check, Source
 
 Pixels = npt.NDArray[Any]
 Colour = tuple[int, ...]
 
+#: Kept tiles that are read and checked at a time: about so many bytes, at most so many.
+_BATCH_BYTES, _BATCH_TILES = 2 << 20, 1024
 
-@dataclass(frozen=True)
-class Place:
+
+class Place(NamedTuple):
     """A tile: of which level, where in its grid, and how much of it is slide."""
 
     level: int
@@ -38,9 +41,9 @@ class Raster:
 
     background: Colour
     provenance: str
-    places: list[Place]
-    #: Of each place, in order; they can be taken once.
-    payloads: Iterator[bytes]
+    places: npt.NDArray[np.int64]  # (n, 5), each a Place
+    #: Of each place the payload, in order, in lists of some; they can be taken once.
+    blocks: Iterator[list[Any]]
 
 
 def grid_rows(
@@ -57,30 +60,31 @@ def grid_rows(
     ]
 
 
-def kept_raster(source: Source, profile: Profile, workers: int | None, bar: Any) -> Raster:
-    """The source's own tiles. Each is decoded once, so that no broken one is kept."""
+def kept_raster(
+    source: Source, profile: Profile, check: Check, workers: int | None, bar: Any
+) -> Raster:
+    """The source's own tiles, read as they are taken: each once, and checked."""
     native = profile.native
     assert native is not None
+    there = native.stored.there()
+    y, x = np.nonzero(there)
+    across, down = profile.tile_size
+    width = np.minimum(across, source.width - x * across)
+    height = np.minimum(down, source.height - y * down)
+    found = list(zip(x.tolist(), y.tolist(), strict=True))
+    tile_bytes = source.storage["native_compressed_bytes"] // max(1, len(found))
+    step = min(max(1, _BATCH_BYTES // max(1, tile_bytes)), _BATCH_TILES)
 
-    def is_there(place: Place) -> bool:
-        bar.update()
-        if native.read(place.x, place.y) is None:
-            return False
-        left, top = place.x * native.tile_width, place.y * native.tile_height
-        source.pixels.read(left, top, place.width, place.height, 1)
-        return True
+    def blocks() -> Iterator[list[Any]]:
+        bar.update(there.size - len(found))
+        batches = [found[start : start + step] for start in range(0, len(found), step)]
+        threads = workers if len(batches) > 1 else 1
+        for payloads in in_order(partial(native.payloads, check=check), batches, threads):
+            bar.update(len(payloads))
+            yield payloads
 
-    def payloads() -> Iterator[bytes]:
-        for place in stored:
-            payload = native.read(place.x, place.y)
-            if payload is None:
-                raise SourceError(f"{source.path}: changed, tile {place.x}, {place.y} is gone")
-            yield payload
-
-    places = [p for row in grid_rows(source.width, source.height, profile.tile_size) for p in row]
-    there = in_order(is_there, places, workers)
-    stored = [place for place, is_stored in zip(places, there, strict=True) if is_stored]
-    return Raster(_white(source), "default_white", stored, payloads())
+    places = np.stack([np.zeros_like(x), x, y, width, height], axis=1)
+    return Raster(_white(source), "default_white", places, blocks())
 
 
 def encoded_raster(
@@ -117,7 +121,8 @@ def encoded_raster(
         items = map(with_data, stored)
         yield from in_order(lambda item: encoding.second(*item, background), items, workers)
 
-    return Raster(background, provenance, [waiting.place for waiting in stored], payloads())
+    places = np.array([waiting.place for waiting in stored], np.int64).reshape(-1, 5)
+    return Raster(background, provenance, places, ([payload] for payload in payloads()))
 
 
 @dataclass(frozen=True)

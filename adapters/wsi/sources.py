@@ -8,13 +8,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..._options import PathLike
 from ...codec import Codec, ImageCodec
+from ...errors import CodecError
 
 #: What opens slides: a module each, ``<backend>_source``.
 BACKENDS = ("tifffile", "openslide", "wsidicom", "pillow")
@@ -26,6 +27,10 @@ MAX_TILES = 1 << 24
 _MAX_SIDE = (1 << 32) - 1
 #: Of an associated image, which is decoded and encoded as a whole.
 _MAX_ASSOCIATED_BYTES = 1 << 30
+
+
+#: How tiles are checked that are stored as they are: by their structure, or by decoding them.
+Check = Literal["structure", "decode"]
 
 
 class SourceError(ValueError):
@@ -44,6 +49,16 @@ class AssociatedImage:
     icc_profile: bytes | None
 
 
+class StoredTiles(Protocol):
+    """The stored bytes of tiles, by places in the grid (column, row). For any number of threads."""
+
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Whether there is a tile, (rows, columns), told without reading any."""
+
+    def read(self, places: Sequence[tuple[int, int]]) -> list[Any]:
+        """Bytes-like objects, None for tiles that are missing. Raises SourceError."""
+
+
 @dataclass(frozen=True)
 class NativeTiles:
     """Tiles of RGB that can be stored as they are."""
@@ -54,8 +69,7 @@ class NativeTiles:
     decoder: ImageCodec
     tile_width: int
     tile_height: int
-    #: The stored bytes of the tile in a place of the grid, None for one that is missing.
-    read: Callable[[int, int], bytes | None]
+    stored: StoredTiles
     #: Whether readers of schema version 1 see the right colours.
     plain: bool
 
@@ -67,7 +81,7 @@ class NativeTiles:
         decoding: dict[str, Any],
         source_compression: str,
         tile_size: tuple[int, int],
-        read: Callable[[int, int], bytes | None],
+        stored: StoredTiles,
     ) -> NativeTiles:
         """Tiles of a file that ``decoding`` tells how to decode."""
         decoder = Codec.create(codec, **decoding)
@@ -78,25 +92,60 @@ class NativeTiles:
             "source_compression": source_compression,
             **decoding,
         }
-        return cls(path, codec, params, decoder, *tile_size, read, is_jpeg or not decoding)
+        return cls(path, codec, params, decoder, *tile_size, stored, is_jpeg or not decoding)
 
     def pixels(self, tile_x: int, tile_y: int) -> npt.NDArray[np.uint8]:
         """A tile (tile_height, tile_width, 3), white where it is missing.
 
         Raises SourceError for one that is broken or of another shape.
         """
-        shape = (self.tile_height, self.tile_width, 3)
-        payload = self.read(tile_x, tile_y)
+        place = tile_x, tile_y
+        (payload,) = self.stored.read([place])
         if payload is None:
-            return np.full(shape, 255, np.uint8)
+            return np.full(self._shape, 255, np.uint8)
+        return self._decoded(place, payload)
+
+    def payloads(self, places: Sequence[tuple[int, int]], check: Check) -> list[Any]:
+        """The stored bytes of tiles that are there, once they are checked.
+
+        Raises SourceError for one that is broken or of another shape.
+        """
+        payloads = self.stored.read(places)
+        if check == "decode":
+            for place, payload in zip(places, payloads, strict=True):
+                self._decoded(place, payload)
+            return payloads
+        try:
+            found = self.decoder.check_whole(payloads, 1)
+        except CodecError as error:
+            assert error.row is not None
+            raise self._undecodable(places[error.row], error) from error
+        if set(found) > {(self._shape, np.dtype(np.uint8))}:
+            for place, (shape, dtype) in zip(places, found, strict=True):
+                self._check_shape(place, shape, dtype)
+        return payloads
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        return self.tile_height, self.tile_width, 3
+
+    def _decoded(self, place: tuple[int, int], payload: Any) -> npt.NDArray[np.uint8]:
         try:
             tile = self.decoder.decode(payload)
-        except ValueError as error:
-            raise broken_tile(self.path, tile_x, tile_y, f"cannot be decoded: {error}") from error
-        if tile.shape != shape or tile.dtype != np.uint8:
-            reason = f"is {tile.shape} of {tile.dtype}, expected {shape}"
-            raise broken_tile(self.path, tile_x, tile_y, reason)
+        except CodecError as error:
+            raise self._undecodable(place, error) from error
+        self._check_shape(place, tile.shape, tile.dtype)
         return tile
+
+    def _undecodable(self, place: tuple[int, int], error: CodecError) -> SourceError:
+        reason = str(error).removeprefix(f"row {error.row}: ")  # of the payloads in hand
+        return broken_tile(self.path, *place, f"cannot be decoded: {reason}")
+
+    def _check_shape(
+        self, place: tuple[int, int], shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        if shape != self._shape or dtype != np.uint8:
+            raise broken_tile(self.path, *place, f"is {shape} of {dtype}, expected {self._shape}")
 
 
 def broken_tile(path: Path, tile_x: int, tile_y: int, reason: object) -> SourceError:

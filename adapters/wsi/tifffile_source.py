@@ -6,7 +6,7 @@ import base64
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from .sources import (
 from .tiled import TiledPixels
 
 _MAX_TABLES = 16 << 10
+#: Of tiles that lie one behind the other, read at once.
+_READ_BYTES = 4 << 20
 #: Values of the tag Compression.
 _JPEG = 7
 _APERIO_YCBCR, _APERIO_RGB = 33003, 33005
@@ -247,26 +249,52 @@ class _TiffTiles:
         if self._tables is not None and len(self._tables) > _MAX_TABLES:
             return None
         name = _name(page.compression)
-        return NativeTiles.create(self._path, codec, decoding, name, self.size, self._stored_tile)
+        return NativeTiles.create(self._path, codec, decoding, name, self.size, self)
 
-    def _stored_tile(self, tile_x: int, tile_y: int) -> bytes | None:
-        return self._stored(tile_y * self._grid[0] + tile_x)
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Whether there is a tile, (rows, columns)."""
+        columns, rows = self._grid
+        lengths = self._lengths[: rows * columns]
+        return np.array([length != 0 for length in lengths]).reshape(rows, columns)
 
-    def _stored(self, index: int) -> bytes | None:
-        """The bytes of a tile or strip; None where the file has none."""
-        offset, length = self._offsets[index], self._lengths[index]
-        if length == 0:
-            return None
-        descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            end = os.fstat(descriptor).st_size
-            there = 0 <= offset < end and length > 0
-            data = os.pread(descriptor, min(length, end - offset), offset) if there else b""
-        finally:
-            os.close(descriptor)
-        if len(data) != length:
-            raise self._broken(index, f"ends after {len(data)} of {length} bytes")
-        return data
+    def read(self, places: Sequence[tuple[int, int]]) -> list[Any]:
+        """The bytes of tiles in places (column, row), None where the file has none."""
+        return self._stored([row * self._grid[0] + column for column, row in places])
+
+    def _stored(self, indexes: Sequence[int]) -> list[Any]:
+        """The bytes of tiles or strips; None where the file has none."""
+        found: list[Any] = []
+        with open(self._path, "rb", buffering=0) as file:
+            end = os.fstat(file.fileno()).st_size
+            for run in self._runs(indexes):
+                offset, lengths = self._offsets[run[0]], [self._lengths[index] for index in run]
+                there = 0 <= offset < end and lengths[0] > 0
+                size = min(sum(lengths), end - offset)
+                data: Any = os.pread(file.fileno(), size, offset) if there else b""
+                if len(run) > 1:
+                    data = memoryview(data)
+                for index, length in zip(run, lengths, strict=True):
+                    piece, data = data[:length], data[length:]
+                    if len(piece) != length:
+                        raise self._broken(index, f"ends after {len(piece)} of {length} bytes")
+                    found.append(piece if length else None)
+        return found
+
+    def _runs(self, indexes: Sequence[int]) -> Iterator[list[int]]:
+        """What lies one behind the other in the file, within bounds; what is missing by itself."""
+        run: list[int] = []
+        start = end = 0
+        for index in indexes:
+            offset, length = self._offsets[index], self._lengths[index]
+            if run and (offset != end or length <= 0 or offset + length > start + _READ_BYTES):
+                yield run
+                run = []
+            if not run:
+                start = offset
+            run.append(index)
+            end = offset + length if length > 0 else -1
+        if run:
+            yield run
 
     def _broken(self, index: int, reason: object) -> SourceError:
         per_plane = self._grid[0] * self._grid[1]
@@ -298,7 +326,7 @@ class _TiffTiles:
         return on_colour(tile) if tile.shape[2] == 4 else tile
 
     def _decoded(self, index: int) -> npt.NDArray[Any] | None:
-        data = self._stored(index)
+        (data,) = self._stored([index])
         if data is None:
             return None
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -281,9 +281,7 @@ class _Frames:
             codec = Codec.JPEG2000
         else:
             return None
-        return NativeTiles.create(
-            self._path, codec, decoding, self.syntax.keyword, self.size, self._stored
-        )
+        return NativeTiles.create(self._path, codec, decoding, self.syntax.keyword, self.size, self)
 
     def _depths(self) -> tuple[int, ...]:
         """Bits of samples whose order of bytes is known: 8 bits of a big-endian file may be swapped
@@ -291,16 +289,33 @@ class _Frames:
         """
         return (16,) if self.syntax == ExplicitVRBigEndian else (8, 16)
 
-    def _stored(self, column: int, row: int) -> bytes | None:
-        """The bytes of a frame; None where there is none."""
-        place = Point(column, row)
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Whether there is a frame, (rows, columns)."""
+        columns, rows = (-(-r // s) for r, s in zip(self.raster, self.size, strict=True))
+        return np.array(
+            [[self._is_there(column, row) for column in range(columns)] for row in range(rows)]
+        )
+
+    def read(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        """The bytes of frames in places (column, row), None where there is none."""
+        return [self._stored(*place) for place in places]
+
+    def _is_there(self, column: int, row: int) -> bool:
         try:
-            if self._image.is_sparse(place, *self._plane):
-                return None
-            return self._image.get_encoded_tile(place, *self._plane)
+            return not self._image.is_sparse(Point(column, row), *self._plane)
         except Exception as error:  # of any kind: wsidicom's have no common one
-            reason = f"cannot be read ({reason_of(error)})"
-            raise broken_tile(self._path, column, row, reason) from error
+            raise self._unreadable(column, row, error) from error
+
+    def _stored(self, column: int, row: int) -> bytes | None:
+        if not self._is_there(column, row):
+            return None
+        try:
+            return self._image.get_encoded_tile(Point(column, row), *self._plane)
+        except Exception as error:
+            raise self._unreadable(column, row, error) from error
+
+    def _unreadable(self, column: int, row: int, error: Exception) -> SourceError:
+        return broken_tile(self._path, column, row, f"cannot be read ({reason_of(error)})")
 
     def _tile(self, column: int, row: int) -> npt.NDArray[Any]:
         """The pixels of a frame, (height, width, channels), cut to the raster."""

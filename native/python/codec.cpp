@@ -61,11 +61,35 @@ py::list encode_many_images(const ImageCodec& codec, const py::list& arrays, uns
   });
 }
 
-// Height, width, channels and NumPy's name of the type, from the start of a payload.
+// Height, width, channels and NumPy's name of the type.
+py::tuple tuple_of(const ImageShape& shape) {
+  return py::make_tuple(shape.height, shape.width, shape.channels, name_of(shape.type));
+}
+
+// From the start of a payload.
 py::tuple image_shape(const Codec& codec, py::handle payload) {
   const BufferView view(payload);
-  const ImageShape shape = codec.decoded_size(view.bytes()).image;
-  return py::make_tuple(shape.height, shape.width, shape.channels, name_of(shape.type));
+  return tuple_of(codec.decoded_size(view.bytes()).image);
+}
+
+// Of payloads that are whole. An error names the first that is not.
+py::list check_whole(const ImageCodec& codec, const py::list& payloads, unsigned workers) {
+  const auto views = hold(payloads);
+  std::vector<ImageShape> shapes(views.size());
+  {
+    const Unlocked unlocked;
+    parallel_for(views.size(), worker_count(workers, views.size()), [&](size_t i) {
+      check_interrupt();
+      try {
+        shapes[i] = codec.check_whole(views[i].bytes());
+      } catch (Error& error) {
+        throw std::move(error).at(static_cast<int64_t>(i));
+      }
+    });
+  }
+  py::list out;
+  for (const ImageShape& shape : shapes) out.append(tuple_of(shape));
+  return out;
 }
 
 Batch decode_many(const Codec& codec, const py::list& payloads, unsigned workers,
@@ -107,7 +131,8 @@ void bind_codec(py::module_& module) {
       .def("encode_many", &encode_many_bytes, py::arg("objects"), py::arg("workers"));
   py::class_<ImageCodec, Codec, std::shared_ptr<ImageCodec>>(module, "ImageCodec")
       .def("encode_many", &encode_many_images, py::arg("arrays"), py::arg("workers"))
-      .def("image_shape", &image_shape, py::arg("payload"));
+      .def("image_shape", &image_shape, py::arg("payload"))
+      .def("check_whole", &check_whole, py::arg("payloads"), py::arg("workers"));
 
   module.def(
       "make_codec",

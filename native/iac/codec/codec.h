@@ -83,6 +83,12 @@ class ImageCodec : public Codec {
   SizeHint decoded_size(Bytes payload) const final;
   std::optional<size_t> decode(Bytes payload, Target& target) const final;
 
+  // The shape of the image in a payload that is whole, found without decoding it: its structure is
+  // walked through up to its end, behind which there may be padding. Throws Error where something
+  // is cut, missing or contradicts itself. Damage inside of coded samples is left to decode(), and
+  // so is all behind the shape for codecs that do not know better.
+  virtual ImageShape check_whole(Bytes payload) const;
+
   // Appends the encoded image of shape.bytes() bytes to `out`. Throws Error(argument) for a shape,
   // a type or a value that the codec does not store exactly as its parameters promise.
   void encode(const ImageShape& shape, const std::byte* pixels, std::vector<std::byte>& out) const;
@@ -94,6 +100,9 @@ class ImageCodec : public Codec {
   virtual void decode_pixels(Bytes payload, const ImageShape& shape, std::byte* pixels) const = 0;
   virtual void encode_pixels(const ImageShape& shape, const std::byte* pixels,
                              std::vector<std::byte>& out) const = 0;
+
+  // Throws Error unless what stands behind an image is padding: bytes of 00 or FF.
+  void check_end(Bytes behind) const;
 
   // An image that cannot be encoded.
   Error refused(const std::string& reason) const {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "iac/codec/codec.h"
 
 namespace iac {
@@ -14,6 +16,15 @@ std::optional<size_t> ImageCodec::decode(Bytes payload, Target& target) const {
   if (!target.grow(hint.bytes)) return std::nullopt;
   decode_pixels(payload, hint.image, target.data());
   return hint.bytes;
+}
+
+ImageShape ImageCodec::check_whole(Bytes payload) const { return decoded_size(payload).image; }
+
+void ImageCodec::check_end(Bytes behind) const {
+  const bool is_padding = std::all_of(behind.begin(), behind.end(), [](std::byte byte) {
+    return byte == std::byte{0} || byte == std::byte{0xFF};
+  });
+  if (!is_padding) throw bad("payload has more bytes behind its end than padding");
 }
 
 void ImageCodec::encode(const ImageShape& shape, const std::byte* pixels,

@@ -43,6 +43,13 @@ class Jpeg final : public ImageCodec {
     return json + "}";
   }
 
+  ImageShape check_whole(Bytes payload) const override {
+    const Header header = jpeg::read_header(payload);
+    check_end(payload.subspan(jpeg::check_scans(payload, header, tables_)));
+    is_ycbcr(header);  // throws where that cannot be decoded
+    return header.shape();
+  }
+
  protected:
   ImageShape shape_of(Bytes payload) const override { return jpeg::read_header(payload).shape(); }
 

@@ -1,7 +1,5 @@
 #include "iac/codec/jpeg/segments.h"
 
-#include <algorithm>
-
 #include "iac/codec/jpeg/stream.h"
 
 namespace iac::jpeg {
@@ -41,23 +39,6 @@ void Segments::skip_entropy_coded() {
     if (code != 0 && !(code >= marker::rst0 && code <= marker::rst7)) return;
     position_ = after + 1;
   }
-}
-
-int largest_dc_symbol(Bytes body) {
-  int largest = 0;
-  while (!body.empty()) {
-    if (body.size() < 17) throw bad_stream("Huffman table is damaged");
-    const uint8_t which = byte_at(body, 0);  // a class, 0 for DC, and a number
-    if (which >> 4 > 1 || (which & 15) > 3) throw bad_stream("Huffman table is damaged");
-    size_t symbols = 0;
-    for (size_t i = 1; i <= 16; ++i) symbols += byte_at(body, i);
-    if (body.size() < 17 + symbols) throw bad_stream("Huffman table is damaged");
-    if (which >> 4 == 0) {
-      for (size_t i = 0; i < symbols; ++i) largest = std::max<int>(largest, byte_at(body, 17 + i));
-    }
-    body = body.subspan(17 + symbols);
-  }
-  return largest;
 }
 
 }  // namespace iac::jpeg

@@ -41,7 +41,4 @@ class Segments {
   size_t position_;
 };
 
-// The largest symbol of the DC tables in the body of a DHT segment. Throws Error(codec).
-int largest_dc_symbol(Bytes body);
-
 }  // namespace iac::jpeg

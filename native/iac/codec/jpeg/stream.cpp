@@ -2,13 +2,10 @@
 
 #include <algorithm>
 
-#include "iac/codec/jpeg/segments.h"
+#include "iac/codec/jpeg/scans.h"
 
 namespace iac::jpeg {
 namespace {
-
-// Each scan goes over the whole image, however few bytes it has. Encoders make about ten.
-constexpr int max_scans = 100;
 
 std::string name_of_frame(uint8_t marker) { return "SOF" + std::to_string(marker - marker::sof0); }
 
@@ -95,6 +92,7 @@ void read_frame(uint8_t marker, Bytes body, Header& header) {
     component.id = byte_at(body, 6 + 3 * i);
     component.horizontal = byte_at(body, 7 + 3 * i) >> 4;
     component.vertical = byte_at(body, 7 + 3 * i) & 15;
+    component.quantization = byte_at(body, 8 + 3 * i);
     for (size_t j = 0; j < i; ++j) {
       if (header.components[j].id == component.id) throw bad_stream("two components are the same");
     }
@@ -122,50 +120,6 @@ bool is_frame(uint8_t marker) {
   return marker >= marker::sof0 && marker <= marker::sof15 && marker != marker::dht &&
          marker != marker::jpg && marker != marker::dac;
 }
-
-// Which components a stream's scans have brought.
-class Scans {
- public:
-  explicit Scans(const Header& header) : header_(header) {}
-
-  void add(Bytes body) {
-    if (++count_ > max_scans) {
-      throw bad_stream("more than " + std::to_string(max_scans) + " scans");
-    }
-    const size_t components = body.empty() ? 0 : byte_at(body, 0);
-    if (components < 1 || components > header_.count || body.size() != 4 + 2 * components) {
-      throw bad_stream("scan header is damaged");
-    }
-    const bool starts_dc =
-        byte_at(body, 1 + 2 * components) == 0 && byte_at(body, 3 + 2 * components) >> 4 == 0;
-    std::array<bool, 3> here{};
-    for (size_t i = 0; i < components; ++i) {
-      const size_t which = component(byte_at(body, 1 + 2 * i));
-      const uint8_t tables = byte_at(body, 2 + 2 * i);  // of DC and AC, four there are
-      if (tables >> 4 > 3 || (tables & 15) > 3) throw bad_stream("scan header is damaged");
-      const bool again = header_.process != Process::progressive && seen_[which];
-      if (here[which] || again) throw bad_stream("a component is in a scan twice");
-      here[which] = true;
-      if (header_.process != Process::progressive || starts_dc) seen_[which] = true;
-    }
-  }
-
-  bool complete() const {
-    return std::all_of(seen_.begin(), seen_.begin() + header_.count, [](bool b) { return b; });
-  }
-
- private:
-  size_t component(uint8_t id) const {
-    for (size_t i = 0; i < header_.count; ++i) {
-      if (header_.components[i].id == id) return i;
-    }
-    throw bad_stream("scan of a component that the frame does not have");
-  }
-
-  const Header& header_;
-  std::array<bool, 3> seen_{};
-  int count_ = 0;
-};
 
 }  // namespace
 
@@ -195,9 +149,6 @@ Header read_header(Bytes stream) {
     if (is_frame(segment.marker)) {
       if (header.count > 0) throw bad_stream("payload has two frames");
       read_frame(segment.marker, segment.body, header);
-    } else if (segment.marker == marker::dht) {
-      header.largest_dc_symbol =
-          std::max(header.largest_dc_symbol, largest_dc_symbol(segment.body));
     } else {
       read_application(segment.marker, segment.body, header);
     }
@@ -205,28 +156,33 @@ Header read_header(Bytes stream) {
 }
 
 size_t check_scans(Bytes stream, const Header& header, const Tables& tables) {
-  int largest = std::max(header.largest_dc_symbol, tables.largest_dc_symbol);
+  Defined defined = tables.defined;
+  // libjpeg-turbo takes the Huffman tables of Annex K where there are none.
+  if (header.process == Process::sequential && header.precision == 8) {
+    defined.dc |= 3;
+    defined.ac |= 3;
+  }
   Scans scans(header);
-  Segments segments(stream, header.first_scan);
+  Segments segments(stream, 2);
   while (true) {
     const Segment segment = segments.next();
     if (segment.marker == marker::eoi) break;
     if (segment.marker == marker::sos) {
-      scans.add(segment.body);
+      scans.add(segment.body, defined);
       segments.skip_entropy_coded();
-    } else if (segment.marker == marker::dht) {
-      largest = std::max(largest, largest_dc_symbol(segment.body));
     } else if (segment.marker == marker::dnl) {
       if (segment.body.size() != 2 || short_at(segment.body, 0) != header.height) {
         throw bad_stream("a DNL marker changes the height");
       }
     } else if (is_frame(segment.marker)) {
-      throw bad_stream("payload has two frames");
+      if (segment.at > header.first_scan) throw bad_stream("payload has two frames");
+    } else {
+      defined.add(segment);
     }
   }
   if (!scans.complete()) throw bad_stream("a component has no scan");
   // GDCM's decoder looks the symbol up in a table of that many entries.
-  if (largest > (header.process == Process::lossless ? 16 : 15)) {
+  if (defined.largest_dc_symbol > (header.process == Process::lossless ? 16 : 15)) {
     throw bad_stream("Huffman table is damaged");
   }
   return segments.position();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "iac/bytes.h"
+#include "iac/codec/jpeg/defined.h"
 #include "iac/error.h"
 #include "iac/image.h"
 
@@ -19,6 +20,7 @@ enum class Process : uint8_t { sequential, progressive, lossless };
 
 struct Component {
   uint8_t id = 0, horizontal = 0, vertical = 0;
+  uint8_t quantization = 0;  // where its table is
 };
 
 // What stands before the first scan.
@@ -31,8 +33,7 @@ struct Header {
   size_t count = 0;  // of components, 1 or 3
   bool jfif = false;
   int adobe_transform = -1;  // -1: no Adobe segment
-  int largest_dc_symbol = 0;
-  size_t first_scan = 0;  // offset of its marker
+  size_t first_scan = 0;     // offset of its marker
 
   ImageShape shape() const;
 };
@@ -40,15 +41,15 @@ struct Header {
 // Tables that abbreviated streams left out, as segments without SOI and EOI.
 struct Tables {
   std::vector<std::byte> segments;
-  int largest_dc_symbol = 0;
+  Defined defined;
 };
 
 // Throws Error(codec) for damage and for streams that cannot be decoded.
 Header read_header(Bytes stream);
 
 // The length of the stream up to and with its EOI. Walks through all scans and throws Error(codec)
-// where one is missing, repeated, or has what could lead a decoder astray; damage inside the
-// entropy-coded data is left to the decoder.
+// where one is missing, repeated, lacks its tables, or has what could lead a decoder astray; damage
+// inside the entropy-coded data is left to the decoder.
 size_t check_scans(Bytes stream, const Header& header, const Tables& tables);
 
 // From a stream of tables in base64, with SOI and EOI or without them. Throws Error(argument).

@@ -1,6 +1,4 @@
 // The tables that TIFF files keep apart from their abbreviated JPEG streams.
-#include <algorithm>
-
 #include "iac/base64.h"
 #include "iac/codec/jpeg/segments.h"
 #include "iac/codec/jpeg/stream.h"
@@ -31,10 +29,7 @@ Tables read_tables(const std::string& base64) {
     while (!segments.at_end()) {
       const Segment segment = segments.next();
       if (segment.marker == marker::eoi) break;
-      if (segment.marker == marker::dht) {
-        tables.largest_dc_symbol =
-            std::max(tables.largest_dc_symbol, largest_dc_symbol(segment.body));
-      }
+      tables.defined.add(segment);
       const Bytes whole = stream.subspan(segment.at, segments.position() - segment.at);
       if (is_table(segment.marker)) {
         tables.segments.insert(tables.segments.end(), whole.begin(), whole.end());

@@ -31,6 +31,12 @@ class Jpeg2000 final : public ImageCodec {
            (ycbcr_ ? ", \"encoded_color_space\": \"YCbCr\"}" : "}");
   }
 
+  ImageShape check_whole(Bytes payload) const override {
+    const Payload parsed = parse(payload);
+    check_end(parsed.boxes.codestream.subspan(parsed.stream.bytes.size()));
+    return shape_of(parsed);
+  }
+
  protected:
   ImageShape shape_of(Bytes payload) const override { return shape_of(parse(payload)); }
 
