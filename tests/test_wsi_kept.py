@@ -147,6 +147,14 @@ def test_broken_tiles_are_refused_by_name(tmp_path, kind, check, change, match):
     refused(SLIDES[kind](tmp_path / "s.tif", payloads), "tile 3, 2 " + match, check=check)
 
 
+@pytest.mark.parametrize("check", ["structure", "decode"])
+@pytest.mark.parametrize("kind", ["jpeg", "dicom"])
+def test_tiles_that_are_all_of_another_size(tmp_path, kind, check):
+    payloads = iac.Codec.create("jpeg").encode_many([tile[:64] for tile in TILES])
+    source = SLIDES[kind](tmp_path / "s.tif", payloads)
+    refused(source, r"tile 0, 0 is \(64, 128, 3\) of uint8", check=check)
+
+
 @pytest.mark.parametrize(
     ("by", "match"), [(-1, "payload is cut"), (40, "bytes behind its end"), (1 << 20, "ends after")]
 )

@@ -120,7 +120,7 @@ class NativeTiles:
         except CodecError as error:
             assert error.row is not None
             raise self._undecodable(places[error.row], error) from error
-        if set(found) > {(self._shape, np.dtype(np.uint8))}:
+        if set(found) != {(self._shape, np.dtype(np.uint8))}:
             for place, (shape, dtype) in zip(places, found, strict=True):
                 self._check_shape(place, shape, dtype)
         return payloads

@@ -79,6 +79,7 @@ int64_t OutputFile::write_some(uint64_t offset, Bytes data) {
 int OutputFile::sync() { return fsync(descriptor_) == 0 ? 0 : errno; }
 
 void OutputFile::write_at(uint64_t offset, Bytes data) {
+  const uint64_t start = offset;
   while (!data.empty()) {
     const int64_t written = write_some(offset, data);
     if (written == -EINTR) continue;
@@ -88,6 +89,7 @@ void OutputFile::write_at(uint64_t offset, Bytes data) {
     offset += static_cast<uint64_t>(written);
     data = data.subspan(static_cast<size_t>(written));
   }
+  if (offset > start) platform::begin_writeback(descriptor_, start, offset - start);
 }
 
 void OutputFile::publish() {

@@ -108,6 +108,15 @@ int rename_new(const std::string& from, const std::string& to) {
   return 0;
 }
 
+void begin_writeback([[maybe_unused]] int descriptor, [[maybe_unused]] uint64_t offset,
+                     [[maybe_unused]] uint64_t size) {
+#ifdef __linux__
+  // What fails here fails again when the file is synced.
+  sync_file_range(descriptor, static_cast<off64_t>(offset), static_cast<off64_t>(size),
+                  SYNC_FILE_RANGE_WRITE);
+#endif
+}
+
 int sync_directory(const std::string& directory) {
   const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno == EACCES ? 0 : errno;  // a drop box, which can be written but not read

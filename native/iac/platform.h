@@ -32,6 +32,9 @@ void decommit(std::byte* data, size_t size);
 // Lets the system take such memory, and its content, when it runs short; it stays usable.
 void offer(std::byte* data, size_t size);
 
+// Lets the system begin to write a part of a file to its disk, so that syncing it has less to do.
+void begin_writeback(int descriptor, uint64_t offset, uint64_t size);
+
 // Renames without replacing: 0, or the errno (EEXIST when `to` exists).
 int rename_new(const std::string& from, const std::string& to);
 
