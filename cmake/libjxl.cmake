@@ -50,12 +50,10 @@ target_compile_definitions(jxl
 # NDEBUG as an option, which comes after the -UNDEBUG of sanitized builds.
 target_compile_options(jxl PRIVATE -DNDEBUG -w)
 
-# For the sake of the build time: the older standard has the smaller headers, -O2 costs a few percent
-# of speed where vectors are written by hand, and sources that are compiled once share a compilation.
+# For the sake of the build time: the older standard has the smaller headers, and sources that are
+# compiled once share a compilation.
 set_target_properties(jxl PROPERTIES CXX_STANDARD 17 UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
-if(NOT sanitizers)
-  target_compile_options(jxl PRIVATE -O2)
-else()
+if(sanitizers)
   # With checks of undefined behaviour, some of its files take minutes.
   target_compile_options(jxl PRIVATE -fno-sanitize=undefined -g1)
 endif()
