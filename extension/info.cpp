@@ -55,10 +55,10 @@ void write_error(duckdb_data_chunk chunk, idx_t row, const std::string& path, co
 }
 
 void write(duckdb_data_chunk chunk, idx_t row, const Plan& plan, const std::string& path,
-           const CacheLimits& limits) {
+           const PackOpener& opener) {
   std::shared_ptr<const Pack> pack;
   try {
-    pack = open_pack(plan.packs.context.get(), path, limits, false);
+    pack = opener.open(path, false);
   } catch (const Error& error) {
     if (!plan.ignore_errors || is_forbidden(error)) throw;
     return write_error(chunk, row, path, error);
@@ -88,9 +88,9 @@ void next(duckdb_function_info info, duckdb_data_chunk chunk) {
   auto& listing = *static_cast<Listing*>(duckdb_function_get_init_data(info));
   const PackList& packs = listing.plan->packs;
   const size_t count = std::min<size_t>(packs.paths.size() - listing.next, duckdb_vector_size());
-  const CacheLimits limits(packs.context.get());
+  const PackOpener opener(packs.context.get());
   for (size_t row = 0; row < count; ++row) {
-    write(chunk, row, *listing.plan, packs.paths[listing.next++], limits);
+    write(chunk, row, *listing.plan, packs.paths[listing.next++], opener);
   }
   duckdb_data_chunk_set_size(chunk, count);
 }

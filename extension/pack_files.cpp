@@ -51,10 +51,15 @@ std::vector<std::string> texts_of(duckdb_value argument, const std::string& func
 void add_matches(duckdb_client_context context, const std::string& pattern,
                  std::vector<PackFile>& files) {
   const size_t before = files.size();
+  std::string folder, absolute_folder;  // of the match before
   for (std::string& match :
-       expand_glob(pattern, [&](const std::string& folder) { check_folder(context, folder); })) {
-    std::string path = pack_path(context, fs::absolute(match));  // ~ is a name here
-    files.push_back({std::move(path), std::move(match)});
+       expand_glob(pattern, [&](const std::string& name) { check_folder(context, name); })) {
+    const size_t name = match.rfind('/') + 1;  // 0: there is no folder
+    if (match.compare(0, name, folder) != 0 || absolute_folder.empty()) {
+      folder = match.substr(0, name);
+      absolute_folder = pack_path(context, fs::absolute(folder + "./"));  // ~ is a name here
+    }
+    files.push_back({absolute_folder + match.substr(name), std::move(match)});
   }
   if (files.size() == before) {
     throw Error(Error::Kind::not_found, "no file matches this pattern").in(pattern);

@@ -101,13 +101,25 @@ CacheLimits::CacheLimits(duckdb_client_context context) {
   bytes_a_table = std::min(memory / 8 / duckdb_threads(context), Table::cache_limit);
 }
 
-std::shared_ptr<const Pack> open_pack(duckdb_client_context context, const std::string& path,
-                                      const CacheLimits& limits, bool keep) {
-  if (is_url(path)) return open_url(context, path, limits);
-  check_readable(context, path);
-  auto pack = cache().open(path, keep, limits);
+PackOpener::PackOpener(duckdb_client_context context)
+    : context_(context), limits_(context), has_path_rules_(!external_access(context)) {}
+
+std::shared_ptr<const Pack> PackOpener::open(const std::string& path, bool keep) const {
+  if (is_url(path)) return open_url(context_, path, limits_);
+  check_access(path);
+  auto pack = cache().open(path, keep, limits_);
   const Pack* const opened = pack.get();
-  return {opened, [pack = std::move(pack), limits](const Pack*) { cache().settle(*pack, limits); }};
+  return {opened, [pack = std::move(pack), limits = limits_](const Pack*) {
+            cache().settle(*pack, limits);
+          }};
+}
+
+// Without rules about paths DuckDB can only forbid all files of this machine: what it says of one
+// holds for every other.
+void PackOpener::check_access(const std::string& path) const {
+  if (allows_) return;
+  check_readable(context_, path);
+  allows_ = !has_path_rules_;
 }
 
 std::shared_ptr<const Pack> open_pack_anew(duckdb_client_context context, const std::string& path) {

@@ -20,7 +20,7 @@ static constexpr ptrdiff_t max_folders = 32;
 // Nothing when there is none, or none that DuckDB may open: which of them it is stays untold.
 static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const fs::path& path) {
   try {
-    return open_pack(context, path, CacheLimits(context));
+    return PackOpener(context).open(path);
   } catch (const Error& error) {
     const bool no_file =
         error.kind() == Error::Kind::system || error.kind() == Error::Kind::not_found;
@@ -32,9 +32,9 @@ static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const
 ReferencedPacks::Opened ReferencedPacks::look_for(duckdb_client_context context,
                                                   const std::string& path, bool stamped) {
   const fs::path absolute = pack_path(context, path);
-  if (is_url(path)) return {open_pack(context, path, CacheLimits(context))};
+  if (is_url(path)) return {PackOpener(context).open(path)};
   try {
-    return {open_pack(context, absolute, CacheLimits(context))};
+    return {PackOpener(context).open(absolute)};
   } catch (const Error& error) {
     const std::string root = root_folder(context);
     std::error_code ignored;

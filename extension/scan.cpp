@@ -90,8 +90,10 @@ class TableMemory {
 };
 
 struct Scan {
-  explicit Scan(uint64_t memory) : memory(memory) {}
+  explicit Scan(duckdb_client_context context)
+      : opener(context), memory(memory_limit(context) / 2) {}
 
+  const PackOpener opener;
   std::vector<size_t> columns;  // of the plan, as the chunk wants them
   std::vector<Morsel> morsels;
   std::deque<ScannedPack> packs;
@@ -141,7 +143,7 @@ void add_morsels(Scan& scan, size_t pack, int64_t rows) {
 
 void init(duckdb_init_info info) {
   const auto& plan = *static_cast<const ScanPlan*>(duckdb_init_get_bind_data(info));
-  auto scan = std::make_unique<Scan>(memory_limit(plan.context.get()) / 2);
+  auto scan = std::make_unique<Scan>(plan.context.get());
   for (idx_t i = 0; i < duckdb_init_get_column_count(info); ++i) {
     scan->columns.push_back(duckdb_init_get_column_index(info, i));
     const ScanColumn& column = plan.columns[scan->columns.back()];
@@ -181,7 +183,7 @@ void add_places(OpenPack& open) {
 
 std::shared_ptr<OpenPack> open_pack(const ScanPlan& plan, const Scan& scan, size_t pack) {
   auto open = std::make_shared<OpenPack>();
-  open->pack = plan.open(pack);
+  open->pack = plan.open(pack, scan.opener);
   open->shape = plan.packs[pack].shape;
   for (const size_t column : scan.columns) {
     if (plan.columns[column].source != ScanColumn::Source::table) continue;

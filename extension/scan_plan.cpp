@@ -37,7 +37,7 @@ PartitionTypes partition_types(duckdb_bind_info info) {
 }
 
 // Of more packs than are kept, the first ones: each of the others would push out the next.
-bool is_kept(const ScanPlan& plan, size_t pack) { return pack < plan.limits->packs; }
+bool is_kept(const PackOpener& opener, size_t pack) { return pack < opener.kept(); }
 
 std::vector<PackColumn> columns_of(const Pack& pack, const ScanOptions& options) {
   return options.table == PackColumn::Source::index ? index_columns(pack, options.layout)
@@ -49,10 +49,9 @@ void find_shapes(ScanPlan& plan) {
   std::mutex mutex;
   std::unordered_map<std::string, std::unique_ptr<Shape>> known;
   plan.packs.resize(plan.files.size());
-  plan.limits.emplace(plan.context.get());
+  const PackOpener opener(plan.context.get());
   const auto look_at = [&](size_t i) {
-    const auto pack =
-        open_pack(plan.context.get(), plan.files[i].path, *plan.limits, is_kept(plan, i));
+    const auto pack = opener.open(plan.files[i].path, is_kept(opener, i));
     try {
       std::vector<PackColumn> columns = columns_of(*pack, plan.options);
       std::string text = signature(columns);
@@ -83,8 +82,8 @@ void find_shapes(ScanPlan& plan) {
 
 }  // namespace
 
-std::shared_ptr<const Pack> ScanPlan::open(size_t pack) const {
-  auto opened = open_pack(context.get(), files[pack].path, *limits, is_kept(*this, pack));
+std::shared_ptr<const Pack> ScanPlan::open(size_t pack, const PackOpener& opener) const {
+  auto opened = opener.open(files[pack].path, is_kept(opener, pack));
   const PlannedPack& planned = packs[pack];
   if (opened->source().identity() == planned.identity) return opened;
   try {

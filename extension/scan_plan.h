@@ -4,7 +4,6 @@
 #include <iac/pack.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,6 @@ struct ScanPlan {
   ClientContext context;
   ScanOptions options;
   std::vector<PackFile> files;
-  std::optional<CacheLimits> limits;
   std::vector<PlannedPack> packs;  // of each file
   std::vector<std::unique_ptr<Shape>> shapes;
   Partitions partitions;
@@ -36,7 +34,7 @@ struct ScanPlan {
 
   // Opens one of the packs. It may be another one than was planned for: a prepared statement runs
   // long after it was planned. Throws Error when its columns are not those planned for.
-  std::shared_ptr<const Pack> open(size_t pack) const;
+  std::shared_ptr<const Pack> open(size_t pack, const PackOpener& opener) const;
 };
 
 // Opens every pack for a moment. Throws Error naming the first that is damaged.

@@ -131,6 +131,11 @@ uint64_t memory_limit(duckdb_client_context context) {
   return size < std::ldexp(1.0, 63) ? static_cast<uint64_t>(size) : UINT64_MAX;
 }
 
+bool external_access(duckdb_client_context context) {
+  const Value value = value_of(context, "enable_external_access");
+  return is_set(value) && duckdb_get_bool(value.get());
+}
+
 std::string root_folder(duckdb_client_context context) {
   return text_setting(context, root_setting);
 }

@@ -35,6 +35,9 @@ size_t cache_packs(duckdb_client_context context);
 // DuckDB's memory_limit in bytes.
 uint64_t memory_limit(duckdb_client_context context);
 
+// DuckDB's enable_external_access: without it there are rules about which files may be opened.
+bool external_access(duckdb_client_context context);
+
 // The folder in which packs that moved are looked for; empty when there is none.
 std::string root_folder(duckdb_client_context context);
 

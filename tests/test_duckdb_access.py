@@ -104,6 +104,9 @@ def test_what_is_allowed_and_nothing_else(con, pack: Path, setting: str):
     for path in (outside, pack.parent / ".." / "outside.iac", pack.parent / "link.iac"):
         with pytest.raises(duckdb.Error, match=REFUSED):
             con.sql(f"FROM iac_scan('{path}')").fetchall()
+        for function in ("iac_scan", "iac_slides", "iac_info"):  # behind one that is allowed
+            with pytest.raises(duckdb.Error, match=REFUSED):
+                con.sql(f"FROM {function}(['{pack}', '{path}'])").fetchall()
         with pytest.raises(duckdb.Error, match=REFUSED):
             con.sql(f"SELECT iac_text({{'pack': '{path}', 'row': 0}})").fetchall()
     with pytest.raises(duckdb.Error, match=REFUSED):

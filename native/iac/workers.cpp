@@ -164,9 +164,10 @@ thread_local std::stop_token stop_of_thread;
 }  // namespace
 
 unsigned worker_count(unsigned asked, size_t items) {
+  if (items <= 1) return 1;  // without asking the system
   const unsigned cpus = platform::usable_cpus();
   const unsigned wanted = asked == 0 ? cpus : std::min(asked, cpus);
-  return static_cast<unsigned>(std::clamp<size_t>(items, 1, wanted));
+  return static_cast<unsigned>(std::min<size_t>(items, wanted));
 }
 
 void parallel_for(size_t items, unsigned workers, const std::function<void(size_t)>& body) {
