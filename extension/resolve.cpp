@@ -11,6 +11,7 @@
 
 #include "nulls.h"
 #include "referenced_packs.h"
+#include "slabs.h"
 #include "strings.h"
 #include "values.h"
 
@@ -18,6 +19,10 @@ namespace iac::duckdb {
 namespace {
 
 constexpr size_t max_packs = 16;  // that all threads keep open, for each costs a descriptor
+// What is decoded at a time: so little that it is copied to the vector while the caches have it, but
+// enough records to share among threads. Those behind a network are fetched together.
+constexpr uint64_t piece_bytes = uint64_t{4} << 20;
+constexpr size_t piece_records = 8;
 
 // What one thread keeps while a query runs.
 struct Worker {
@@ -67,6 +72,23 @@ const Resolver& resolver_of(const void* extra_info) {
   return *static_cast<const Resolver*>(extra_info);
 }
 
+void write_group(const Resolver& resolver, const Worker& worker, const Pack& pack,
+                 const Group& group, std::span<const std::string_view> texts, uint64_t& budget,
+                 duckdb_vector out) {
+  const std::span<const int64_t> rows(group.rows);
+  const std::span<const idx_t> slots(group.slots);
+  pack.require_rows(rows);
+  const uint64_t most = pack.source().style().expensive() ? slab_bytes : piece_bytes;
+  for (size_t first = 0; first < rows.size();) {
+    auto piece = rows.subspan(first);
+    if (resolver.reads_payloads) piece = next_slab(pack, piece, most, piece_records);
+    resolver.write({resolver.name, pack, piece, slots.subspan(first, piece.size()), texts,
+                    worker.settings, budget},
+                   out);
+    first += piece.size();
+  }
+}
+
 void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
   const auto& resolver = resolver_of(duckdb_scalar_function_get_extra_info(info));
   auto& worker = *static_cast<Worker*>(duckdb_scalar_function_get_state(info));
@@ -88,8 +110,7 @@ void resolve(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out)
     const Pack& pack = *opened;
     check_stamps(pack, group);
     try {
-      resolver.write({resolver.name, pack, group.rows, group.slots, texts, worker.settings, budget},
-                     out);
+      write_group(resolver, worker, pack, group, texts, budget, out);
     } catch (Error& error) {
       throw std::move(error).in(pack.path());
     }

@@ -15,7 +15,7 @@
 
 namespace iac::duckdb {
 
-// The records of one pack that a vector refers to. Their stamps agree with the pack.
+// Records of one pack that a vector refers to. Their stamps agree with the pack.
 class Records {
  public:
   // `budget` is what the vector's payloads may still take, and shrinks.
@@ -68,6 +68,8 @@ struct Resolver {
   // cannot be; the pack is named by the caller.
   void (*write)(const Records& records, duckdb_vector out);
   bool takes_text = false;
+  // What is decoded is held twice while it is copied into the vector, so payloads come in pieces.
+  bool reads_payloads = true;
 };
 
 // Registers `name(record)`, or `name(record, text)`; NULL where one of them is. The resolver must

@@ -5,10 +5,10 @@
 
 namespace iac::duckdb {
 
-static constexpr uint64_t slab_bytes = uint64_t{32} << 20;
 static constexpr size_t slab_rows = 16384;
 
-std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> rows) {
+std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> rows, uint64_t most,
+                                   size_t least) {
   rows = rows.first(std::min(rows.size(), slab_rows));
   const std::vector<Span> spans = pack.layout().spans(rows);
   uint64_t bytes = 0;
@@ -16,7 +16,7 @@ std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> ro
   while (count < rows.size()) {
     // What is not inside the data segment is not read.
     if (spans[count].length <= pack.header().data.length) bytes += spans[count].length;
-    if (count > 0 && bytes > slab_bytes) break;
+    if (count >= least && bytes > most) break;
     ++count;
   }
   return rows.first(count);

@@ -3,11 +3,16 @@
 
 #include <iac/pack.h>
 
+#include <cstdint>
 #include <span>
 
 namespace iac::duckdb {
 
-// The first of the rows, at least one. They must be rows of the pack.
-std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> rows);
+constexpr uint64_t slab_bytes = uint64_t{32} << 20;
+
+// The first of the rows: as many as have up to `most` bytes, but at least `least`. They must be rows
+// of the pack.
+std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> rows,
+                                   uint64_t most = slab_bytes, size_t least = 1);
 
 }  // namespace iac::duckdb

@@ -68,11 +68,13 @@ void write_tag(const Records& records, duckdb_vector out) {
 }  // namespace
 
 void register_tags(duckdb_connection connection) {
-  static constexpr Resolver tags{.name = "iac_tags", .result = json_type, .write = write_tags};
+  static constexpr Resolver tags{
+      .name = "iac_tags", .result = json_type, .write = write_tags, .reads_payloads = false};
   static constexpr Resolver tag{.name = "iac_tag",
                                 .result = [] { return logical_type(DUCKDB_TYPE_VARCHAR); },
                                 .write = write_tag,
-                                .takes_text = true};
+                                .takes_text = true,
+                                .reads_payloads = false};
   register_resolver(connection, tags);
   register_resolver(connection, tag);
 }

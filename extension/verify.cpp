@@ -6,14 +6,13 @@
 
 #include "functions.h"
 #include "resolve.h"
-#include "slabs.h"
 
 namespace iac::duckdb {
 
 static void write_verdicts(const Records& records, duckdb_vector out) {
   const Pack& pack = records.pack;
-  pack.locate(records.rows);  // that all are there
   if (!pack.layout().has_crc32()) {
+    pack.locate(records.rows);  // that all are there
     duckdb_vector_ensure_validity_writable(out);
     uint64_t* const validity = duckdb_vector_get_validity(out);
     for (const idx_t slot : records.slots) duckdb_validity_set_row_invalid(validity, slot);
@@ -26,13 +25,9 @@ static void write_verdicts(const Records& records, duckdb_vector out) {
   options.verify = true;
   options.on_error = OnError::null;
   options.limits.batch_bytes = 0;  // of records whose bytes stay here
-  for (size_t first = 0; first < records.rows.size();) {
-    const auto slab = next_slab(pack, records.rows.subspan(first));
-    for (RowFailure& failure : pack.read(slab, options).failures) {
-      if (failure.error.kind() != Error::Kind::checksum) throw std::move(failure.error);
-      verdicts[records.slots[first + failure.position]] = false;
-    }
-    first += slab.size();
+  for (RowFailure& failure : pack.read(records.rows, options).failures) {
+    if (failure.error.kind() != Error::Kind::checksum) throw std::move(failure.error);
+    verdicts[records.slots[failure.position]] = false;
   }
 }
 

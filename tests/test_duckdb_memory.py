@@ -120,6 +120,13 @@ def test_payloads_take_what_a_vector_may_take(tmp_path: Path):
             con.sql(query).fetchall()
 
 
+def test_payloads_are_held_once(tmp_path: Path):
+    path = write_pack(tmp_path / "x.iac", [bytes(256 << 10)] * 1600)
+    small = write_pack(tmp_path / "small.iac", [b"a"])
+    query = f"SELECT sum(octet_length(iac_payload(record))) FROM '{path}'"
+    assert growth("1GB", f"SELECT iac_payload(record) FROM '{small}'", query) < 400 + 100
+
+
 # DuckDB refuses limits below what it holds already, so none is near that
 @pytest.mark.parametrize("limit", ["20000KB", "20000000 bytes", "10MiB", "0.1GB", "3TiB", "-1"])
 def test_every_limit_is_understood(tmp_path: Path, limit: str):
