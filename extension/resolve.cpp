@@ -19,8 +19,8 @@ namespace iac::duckdb {
 namespace {
 
 constexpr size_t max_packs = 16;  // that all threads keep open, for each costs a descriptor
-// What is decoded at a time: so little that it is copied to the vector while the caches have it, but
-// enough records to share among threads. Those behind a network are fetched together.
+// What is decoded at a time: so little that it is copied to the vector while the caches have it,
+// but enough records to share among threads. Those behind a network are fetched together.
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
 constexpr size_t piece_records = 8;
 

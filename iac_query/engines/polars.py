@@ -42,21 +42,24 @@ def lazy_frame(plan: ScanPlan) -> pl.LazyFrame:
     """A planned scan as a lazy frame."""
     if plan.options.as_ == "tensor":
         raise ValueError("as_ is 'tensor', which Polars does not have: use 'vector' or 'image'")
-    plan = _for_polars(plan)
-    return register_io_source(_Source(plan), schema=_frame_schema(plan.schema), is_pure=True)
+    schema, problems, frame_schema = _for_polars(plan.schema)
+    plan = dataclasses.replace(plan, schema=schema, problems=problems | plan.problems)
+    return register_io_source(_Source(plan), schema=frame_schema, is_pure=True)
 
 
-def _for_polars(plan: ScanPlan) -> ScanPlan:
-    """The plan with columns of types that Polars lacks as text that cannot be read."""
-    fields, problems = [], dict(plan.problems)
-    for field in plan.schema:
+@functools.lru_cache(maxsize=256)  # most scans are of packs that are alike
+def _for_polars(schema: pa.Schema) -> tuple[pa.Schema, dict[str, str], pl.Schema]:
+    """The schema with columns of types that Polars lacks as text that cannot be read, why it
+    cannot, and what the rest is in Polars.
+    """
+    fields, problems = [], {}
+    for field in schema:
         if not _is_known(field.type):
-            problems.setdefault(
-                field.name, f"column {field.name!r}: Polars has no type for {field.type}"
-            )
+            problems[field.name] = f"column {field.name!r}: Polars has no type for {field.type}"
             field = field.with_type(pa.string())
         fields.append(field)
-    return dataclasses.replace(plan, schema=pa.schema(fields), problems=problems)
+    known = pa.schema(fields)
+    return known, problems, _frame_schema(known)
 
 
 def _is_known(type: pa.DataType) -> bool:
@@ -156,8 +159,10 @@ def _conjunct(condition: pl.Expr) -> Conjunct:
         if not table.column_names:
             values = pl.select(condition).to_series()
         else:
-            values = _frame(table).select(condition).to_series()
-        return values.fill_null(False).to_numpy()
+            values = _frame(table).select_seq(condition).to_series()
+        if values.null_count():
+            values = values.fill_null(False)
+        return values.to_numpy()
 
     return Conjunct(columns, holds)
 
