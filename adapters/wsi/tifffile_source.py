@@ -6,6 +6,7 @@ import base64
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...codec import Codec
-from .._tile_images import pillow
-from .pillow_source import associated_image
-from .scanners import composed, ventana_mpp
+from .scanners import Lengths, composed, pixel_size
+from .schema import MAX_TILE_SIDE
 from .sources import (
     AssociatedImage,
     NativeTiles,
     Source,
     SourceError,
     broken_tile,
+    check_associated,
     check_memory,
     micrometres,
     on_colour,
@@ -33,6 +34,7 @@ from .tiled import TiledPixels
 _MAX_TABLES = 16 << 10
 #: Of tiles that lie one behind the other, read at once.
 _READ_BYTES = 4 << 20
+_ICC_PROFILE = 34675
 #: Values of the tag Compression.
 _JPEG = 7
 _APERIO_YCBCR, _APERIO_RGB = 33003, 33005
@@ -83,10 +85,9 @@ def _largest(file: Any, path: Path) -> Any:
 
 def _source(path: Path, file: Any, page: Any) -> Source:
     tiles = _TiffTiles(path, page)
-    facts, images, backend = _slide_facts(path)
-    if file.is_scn:
-        images = tuple(_leica_macros(file, page))
-    icc = page.tags.get(34675)
+    facts, backend = _slide_facts(path)
+    beside = [series for series in file.series if series.keyframe.index != page.index]
+    images = tuple(_associated(path, beside, "macro" if file.is_scn else None)) if facts else ()
     compression = _name(page.compression)
     described = _APERIO_CODEC.search(page.description)
     size, dtype = (page.imagewidth, page.imagelength), page.dtype.newbyteorder("=")
@@ -96,12 +97,12 @@ def _source(path: Path, file: Any, page: Any) -> Source:
         height=size[1],
         channels=tiles.channels,
         dtype=dtype,
-        pixels=TiledPixels(size, tiles.size, tiles.channels, dtype, tiles.tile),
+        pixels=tiles.pixels(),
         backend=backend,
         format=path.suffix[1:].lower(),
         mode="RGB" if tiles.channels == 3 else "L" if dtype.itemsize == 1 else "I;16",
-        mpp=_mpp(facts, page, ventana_mpp(file)),
-        icc_profile=bytes(icc.value) if icc is not None else None,
+        mpp=_mpp(facts, page, pixel_size(file, size)),
+        icc_profile=_icc_profile(path, page),
         orientation=1,
         info=facts,
         storage={
@@ -116,7 +117,7 @@ def _source(path: Path, file: Any, page: Any) -> Source:
         },
         native=tiles.native,
         associated=images,
-        keeps_associated=backend == "TiffSlide",
+        keeps_associated=backend == "TiffSlide" and len(images) == len(beside),
     )
 
 
@@ -130,7 +131,14 @@ def _is_lossy(page: Any) -> bool | None:
     return False if page.compression in _LOSSLESS else None
 
 
-def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...], str]:
+def _icc_profile(path: Path, page: Any) -> bytes | None:
+    value = getattr(page.tags.get(_ICC_PROFILE), "value", None)
+    if value is not None and not isinstance(value, bytes):
+        raise SourceError(f"{path}: its ICC profile is not of bytes")
+    return value
+
+
+def _slide_facts(path: Path) -> tuple[dict[str, Any], str]:
     """What TiffSlide knows of the slide; nothing of files that it does not open."""
     try:
         import tiffslide
@@ -141,37 +149,74 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
         with open(path, "rb") as file, tiffslide.TiffSlide(file) as slide:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
-                facts = {str(key): plain(value) for key, value in slide.properties.items()}
-            images = tuple(
-                associated_image(name, image)
-                for name, image in sorted(slide.associated_images.items())
-            )
-            return facts, images, "TiffSlide"
+                return {str(key): plain(value) for key, value in slide.properties.items()}, (
+                    "TiffSlide"
+                )
     except Exception:  # of any kind: a generic TIFF file is a slide all the same
-        return {}, (), "tifffile"
+        return {}, "tifffile"
 
 
-def _leica_macros(file: Any, page: Any) -> Iterator[AssociatedImage]:
-    """Photographs of the whole slide, which TiffSlide has no name for."""
-    others = [series for series in file.series if series.keyframe.index != page.index]
-    for number, series in enumerate(others, start=1):
-        name = "macro" if number == 1 else f"macro-{number}"
-        yield associated_image(name, pillow().fromarray(series.asarray()))
+def _associated(path: Path, beside: Sequence[Any], name: str | None) -> Iterator[AssociatedImage]:
+    """Images beside the raster, by the names that they have, or ``name``: label, macro, thumbnail.
+
+    Those without a name are left out, and kinds that are neither gray nor RGB of 8 bits. Raises
+    SourceError for one that is broken.
+    """
+    seen: Counter[str] = Counter()
+    for series in beside:
+        named, page = name or series.name.lower(), series.keyframe
+        if not named or len(series.pages) > 1 or page.dtype != np.uint8 or _not_stored(page):
+            continue
+        size = page.imagewidth, page.imagelength
+        check_associated(path, named, size)
+        try:
+            tiles = _TiffTiles(path, page)
+            pixels = tiles.pixels().read(0, 0, *size, 1)
+        except SourceError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            raise SourceError(f"{path}: {named} cannot be read: {reason}") from error
+        seen[named] += 1
+        yield AssociatedImage(
+            named if seen[named] == 1 else f"{named}-{seen[named]}",
+            np.repeat(pixels, 3 // tiles.channels, axis=2),
+            {1: "L", 3: "RGB", 4: "RGBA"}[page.samplesperpixel],
+            "composited_on_white" if page.samplesperpixel == 4 else "none",
+            {},
+            None,
+        )
 
 
-def _mpp(facts: dict[str, Any], page: Any, told: Any) -> tuple[float, float] | None:
-    x, y = facts.get("tiffslide.mpp-x") or told, facts.get("tiffslide.mpp-y") or told
-    if x is None or y is None:
-        unit = getattr(page.tags.get("ResolutionUnit"), "value", 2)
-        length = {2: 25400.0, 3: 10000.0}.get(int(unit))
-        found = [getattr(page.tags.get(f"{axis}Resolution"), "value", None) for axis in "XY"]
-        if length is None or None in found:
-            return None
-        ratios = [top / bottom if bottom else 0 for top, bottom in found]
-        if min(ratios) <= 0:
-            return None
-        x, y = (length / ratio for ratio in ratios)
-    return micrometres(x, y)
+def _not_stored(page: Any) -> str | None:
+    """Why pixels of a page's kind cannot be stored; None where they can."""
+    gray = page.photometric in (_BLACK_IS_ZERO, _WHITE_IS_ZERO) and page.samplesperpixel == 1
+    colour = page.photometric in (_RGB, _YCBCR) and page.samplesperpixel in (3, 4)
+    if page.photometric == _YCBCR and page.compression not in (_JPEG, _APERIO_YCBCR):
+        colour = page.compression in _JPEG2000
+    eight = page.dtype == np.uint8
+    if not (gray or colour) or not (eight or page.dtype == np.uint16):
+        photometric = getattr(page.photometric, "name", page.photometric)
+        return (
+            f"pixels are {page.samplesperpixel} samples of {page.dtype}, {photometric}; gray and "
+            "RGB of uint8 and uint16 can be stored"
+        )
+    return "has alpha of more than 8 bits" if page.samplesperpixel == 4 and not eight else None
+
+
+def _mpp(facts: dict[str, Any], page: Any, told: Lengths) -> tuple[float, float] | None:
+    """The first that is one, of what the file's XML says, TiffSlide, and the directory."""
+    known = facts.get("tiffslide.mpp-x"), facts.get("tiffslide.mpp-y")
+    found = (micrometres(*pair) for pair in (told, known, _resolution(page)))
+    return next(filter(None, found), None)
+
+
+def _resolution(page: Any) -> Lengths:
+    unit = getattr(page.tags.get("ResolutionUnit"), "value", 2)
+    length = {2: 25400.0, 3: 10000.0}.get(int(unit))
+    found = [getattr(page.tags.get(f"{axis}Resolution"), "value", None) for axis in "XY"]
+    if length is None or None in found:
+        return None, None
+    x, y = (length * bottom / top if top else None for top, bottom in found)
+    return x, y
 
 
 class _TiffTiles:
@@ -180,7 +225,8 @@ class _TiffTiles:
     def __init__(self, path: Path, page: Any) -> None:
         self._path = path
         self._page = page
-        self._check()
+        if reason := _not_stored(page):
+            raise SourceError(f"{path}: {reason}")
         self.channels = 1 if page.samplesperpixel == 1 else 3
         height, width = page.imagelength, page.imagewidth
         if page.is_tiled:
@@ -190,12 +236,8 @@ class _TiffTiles:
         check_memory(path, "a tile", self.size, page.samplesperpixel * page.dtype.itemsize)
         self._grid = -(-width // self.size[0]), -(-height // self.size[1])
         planes = page.samplesperpixel if page.planarconfig == 2 else 1
-        if len(page.dataoffsets) < self._grid[0] * self._grid[1] * planes:
-            raise SourceError(
-                f"{path}: its directory lists {len(page.dataoffsets)} tiles, the raster has "
-                f"{self._grid[0]} x {self._grid[1]}"
-            )
         self._planes = planes
+        self._check_directory()
         # The file is closed when they are needed.
         self._offsets, self._lengths = page.dataoffsets, page.databytecounts
         self._decode, self._tables = page.decode, page.jpegtables
@@ -206,21 +248,17 @@ class _TiffTiles:
             raise SourceError(f"{path}: {error}") from error
         self.native = self._native(*encoding) if encoding else None
 
-    def _check(self) -> None:
-        page, path = self._page, self._path
-        gray = page.photometric in (_BLACK_IS_ZERO, _WHITE_IS_ZERO) and page.samplesperpixel == 1
-        colour = page.photometric in (_RGB, _YCBCR) and page.samplesperpixel in (3, 4)
-        if page.photometric == _YCBCR and page.compression not in (_JPEG, _APERIO_YCBCR):
-            colour = page.compression in _JPEG2000
-        eight = page.dtype == np.uint8
-        if not (gray or colour) or not (eight or page.dtype == np.uint16):
-            photometric = getattr(page.photometric, "name", page.photometric)
-            raise SourceError(
-                f"{path}: pixels are {page.samplesperpixel} samples of {page.dtype}, "
-                f"{photometric}; gray and RGB of uint8 and uint16 can be stored"
-            )
-        if page.samplesperpixel == 4 and not eight:
-            raise SourceError(f"{path}: has alpha of more than 8 bits")
+    def _check_directory(self) -> None:
+        """That it says of each tile where it is."""
+        page, (columns, rows) = self._page, self._grid
+        for listed in (page.dataoffsets, page.databytecounts):
+            if len(listed) < columns * rows * self._planes:
+                raise SourceError(
+                    f"{self._path}: its directory lists {len(listed)} tiles, the raster has "
+                    f"{columns} x {rows}"
+                )
+            if not all(hasattr(kind, "__index__") for kind in set(map(type, listed))):
+                raise SourceError(f"{self._path}: its directory lists tiles by other than integers")
 
     def _encoding(self) -> tuple[str, dict[str, Any]] | None:
         """What our codecs need for the tiles that they decode: tifffile passes damaged ones."""
@@ -232,7 +270,7 @@ class _TiffTiles:
                 space = "YCbCr" if page.photometric == _YCBCR else "RGB"
                 decoding["encoded_color_space"] = space
             tables = self._tables
-            decoding["tables_base64"] = tables and base64.b64encode(tables).decode()
+            decoding["tables_base64"] = base64.b64encode(tables).decode() if tables else None
             return Codec.JPEG, decoding
         if page.compression in _JPEG2000:
             if is_colour and (page.compression == _APERIO_YCBCR or page.photometric == _YCBCR):
@@ -246,10 +284,17 @@ class _TiffTiles:
         whole = page.is_tiled and self._planes == 1 and page.jpegheader is None
         if not whole or page.dtype != np.uint8 or page.samplesperpixel != 3:
             return None
+        if max(self.size) > MAX_TILE_SIDE:
+            return None
         if self._tables is not None and len(self._tables) > _MAX_TABLES:
             return None
         name = _name(page.compression)
         return NativeTiles.create(self._path, codec, decoding, name, self.size, self)
+
+    def pixels(self) -> TiledPixels:
+        size = self._page.imagewidth, self._page.imagelength
+        dtype = self._page.dtype.newbyteorder("=")
+        return TiledPixels(size, self.size, self.channels, dtype, self.tile)
 
     def there(self) -> npt.NDArray[np.bool_]:
         """Whether there is a tile, (rows, columns)."""
