@@ -174,7 +174,7 @@ def without_tables(payload: bytes) -> bytes:
         (lambda _: iac.Codec.create("jpeg").encode(TILES[0][:, :, 0]), r"is \(128, 128\) of uint8"),
         (lambda payload: payload + b"junk", "cannot be decoded: jpeg: .* bytes behind its end"),
         (lambda payload: payload * 2, "cannot be decoded: jpeg: .* bytes behind its end"),
-        (lambda _: of_12_bits(), r"is \(128, 128, 3\) of uint16, expected \(128, 128, 3\) of uint8"),
+        (lambda _: of_12_bits(), r"is \(128, 128, 3\) of uint16, expected .* of uint8"),
         (lambda _: pillow_jpeg(mode="CMYK"), "cannot be decoded: jpeg: CMYK images"),
     ],
 )

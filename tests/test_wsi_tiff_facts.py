@@ -1,5 +1,7 @@
 """What TIFF files tell beside their raster: size of pixels, profile, images of label and slide."""
 
+import struct
+
 import numpy as np
 import pytest
 import tifffile
@@ -85,7 +87,7 @@ def write_damaged(path, page: int, tag: str, value: int) -> None:
     with tifffile.TiffFile(path) as file:
         place = file.pages[page].tags[tag].offset
     data = bytearray(path.read_bytes())
-    data[place + 2 : place + 12] = (4).to_bytes(2, "little") + b"\1\0\0\0" + value.to_bytes(4, "little")
+    data[place + 2 : place + 12] = struct.pack("<HII", 4, 1, value)  # one number of 32 bits
     path.write_bytes(data)
 
 

@@ -26,6 +26,7 @@ from .schema import (
     EXTENDED_SCHEMA_VERSION,
     ICC_NAME,
     INDEX,
+    MAX_LEVELS,
     MAX_TILE_SIDE,
     METADATA_NAME,
     NONE_ID,
@@ -153,7 +154,7 @@ def _levels(levels: Sequence[int], profile: Profile) -> tuple[int, ...]:
                 f"levels are {factors}, expected numbers from 2 on that the tiles' height, "
                 f"{profile.tile_size[1]}, divides by"
             )
-    if list(factors) != sorted(set(factors)) or len(factors) > 254:
+    if list(factors) != sorted(set(factors)) or len(factors) > MAX_LEVELS:
         raise ValueError(f"levels are {factors}, expected each once, from the finest on")
     return factors
 

@@ -15,6 +15,7 @@ _OME_UNITS = {"Å": 1e-4, "pm": 1e-6, "nm": 1e-3, "µm": 1.0, "mm": 1e3, "cm": 1
 #: Of Trestle's descriptions: by how much tiles of each level overlap.
 _OVERLAPS = re.compile(r"OverlapsXY=([\s\d]+)")
 
+
 def composed(file: Any, page: Any) -> str | None:
     """Why the raster of a page is not the slide: what it is put together from; None where it is.
 

@@ -146,12 +146,14 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], str]:
         raise ImportError("TIFF slides need tiffslide: pip install iac-query[wsi]") from error
     try:
         # A file of ours: TiffSlide leaves it open where it fails.
-        with open(path, "rb") as file, tiffslide.TiffSlide(file) as slide:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
-                return {str(key): plain(value) for key, value in slide.properties.items()}, (
-                    "TiffSlide"
-                )
+        with (
+            warnings.catch_warnings(),
+            open(path, "rb") as file,
+            tiffslide.TiffSlide(file) as slide,
+        ):
+            warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
+            facts = {str(key): plain(value) for key, value in slide.properties.items()}
+            return facts, "TiffSlide"
     except Exception:  # of any kind: a generic TIFF file is a slide all the same
         return {}, "tifffile"
 
