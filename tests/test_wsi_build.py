@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tifffile
 from iac_query.adapters.wsi import SourceError, WsiImageReader, build_wsi_image_package
-from PIL import Image
 from slides import (
     ICC,
     assert_same_regions,
@@ -197,27 +196,6 @@ def test_aperio_jpeg_2000(tmp_path, compression):
     assert iac.read_header(path)["raster_codec"] == "jpeg2000"
     version = iac.read_header(path)["wsi_schema_version"]
     assert version == (2 if compression == 33003 else 1)
-
-
-def test_pillow_images_are_turned_and_laid_on_white(tmp_path):
-    path = tmp_path / "s.png"
-    alpha = np.dstack([PIXELS, np.full(PIXELS.shape[:2], 255, np.uint8)])
-    alpha[:20, :, 3] = 0
-    Image.fromarray(alpha).save(path, dpi=(25400, 50800))
-    pack = build(path, lossless=True)
-    expected = PIXELS.copy()
-    expected[:20] = 255
-    assert_same_regions(pack, expected)
-    with WsiImageReader(pack) as reader:
-        assert reader.native_mpp == pytest.approx((1, 0.5), rel=1e-3)
-    turned = tmp_path / "t.tiff.png"
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.fromarray(PIXELS).save(turned, exif=exif, dpi=(25400, 50800))
-    pack = build(turned, lossless=True)
-    assert_same_regions(pack, np.rot90(PIXELS, 3))
-    with WsiImageReader(pack) as reader:
-        assert reader.native_mpp == pytest.approx((0.5, 1), rel=1e-3)
 
 
 def test_one_colour_is_left_out_and_is_the_background(tmp_path):

@@ -106,6 +106,8 @@ def build_wsi_image_package(
         raise ValueError("slide_id is empty")
     path = os.path.abspath(os.fsdecode(output_path))
     refuse_existing(path, overwrite)
+    if os.path.exists(path) and os.path.samefile(path, os.fsdecode(source_path)):
+        raise ValueError(f"{path}: is the slide itself, which would be replaced")
     slides = pa.table(
         {
             "slide_idx": pa.array([0], pa.uint8()),
