@@ -69,6 +69,19 @@ def test_a_directory_with_too_few_tiles(tmp_path):
     refused(source, "directory lists 12 tiles, the raster has 4 x 16|is no TIFF slide")
 
 
+@pytest.mark.parametrize("options", [{"lossless": True}, {"lossless": False}])
+@pytest.mark.parametrize("tag", ["ImageWidth", "ImageLength"])
+@pytest.mark.parametrize("layout", [{"tile": (64, 64)}, {"rowsperstrip": 16}])
+@pytest.mark.parametrize("compression", ["none", "lzw", "jpeg"])
+def test_rasters_of_no_pixels(tmp_path, compression, layout, tag, options):
+    source = write_tiff(tmp_path / "s.tif", PIXELS, compression=compression, **layout)
+    place = tag_place(source, tag)
+    data = bytearray(source.read_bytes())
+    data[place : place + 4] = bytes(4)
+    source.write_bytes(data)
+    refused(source, "a raster of .* pixels|no TIFF slide|has no images", **options)
+
+
 @pytest.mark.parametrize("offset", [1 << 40, (1 << 63) - 1, (1 << 64) - 1])
 def test_tiles_beyond_the_file(tmp_path, offset):
     source = write_tiff(tmp_path / "s.tif", PIXELS, tile=(64, 64), bigtiff=True)

@@ -226,6 +226,8 @@ class Source:
         return self.storage["native_compressed_bytes"] * 8 / (self.width * self.height)
 
     def __post_init__(self) -> None:
+        size = self.width, self.height
+        check_extent(self.path, size, size)
         for image in self.associated:
             height, width, _ = image.pixels.shape
             check_associated(self.path, image.name, (width, height))
