@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import slide_dicoms
 import tifffile
-from iac_query.adapters.wsi import SourceError, WsiImageReader, raster, tifffile_source
+from iac_query.adapters.wsi import SourceError, WsiImageReader, raster, tiff_tiles
 from iac_query.adapters.wsi.sources import open_source
 from PIL import Image
 from slides import (
@@ -84,7 +84,7 @@ def with_order(source, order: list[int]):
 
 @pytest.mark.parametrize("read_bytes", [0, 3000, 4 << 20])
 def test_tiles_anywhere_in_the_file_are_read_as_they_lie(tmp_path, read_bytes, monkeypatch):
-    monkeypatch.setattr(tifffile_source, "_READ_BYTES", read_bytes)
+    monkeypatch.setattr(tiff_tiles, "_READ_BYTES", read_bytes)
     order = list(range(100))
     order[10:40] = reversed(order[10:40])
     order[50:60] = [50, 51, 51, 51, 60, 61, 3, 4, 5, 99]  # some of them twice
