@@ -12,8 +12,8 @@ GUIDE = Path(__file__).parent.parent / "docs" / "wsi.md"
 def test_the_examples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pixels = np.full((600, 800, 3), 243, np.uint8)
-    pixels[100:400, 200:700] = tissue(500, 300)
-    write_svs(Path("case.svs"), pixels)
+    pixels[100:300, 200:450] = tissue(250, 200)
+    write_svs(Path("case.svs"), pixels, compressionargs={"level": 60})
     building, joining = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     names: dict = {}
     exec(building, names)

@@ -7,7 +7,7 @@ import tifffile
 from iac_query.adapters.wsi import SourceError, WsiImageReader, build_wsi_image_package
 from packs import flip_payload
 from PIL import Image
-from slides import build, cut_tiles, jpeg2000, tissue, write_tiff, write_tiles
+from slides import build, cut_tiles, jpeg2000, tissue, write_svs, write_tiff, write_tiles
 
 import iac_query as iac
 
@@ -245,6 +245,25 @@ def test_tiles_that_are_not_as_the_header_says(slide, tmp_path):
                 with pytest.raises(iac.PackError) as raised:
                     read()
                 assert raised.value.row == 0
+
+
+@pytest.mark.parametrize(
+    "pixels", [tissue(41, 30, 1), tissue(41, 30, 3, np.uint16), np.zeros((30, 41, 4), np.uint8)]
+)
+def test_images_beside_the_raster_that_are_of_another_kind(tmp_path, pixels):
+    path = build(write_svs(tmp_path / "s.svs", PIXELS))
+    with iac.PackReader(path) as pack:
+        payloads = pack.read_payloads(range(len(pack)))
+        header, slides, index = pack.header, pack.slide_table, pack.index_table
+    row = index["name"].to_pylist().index("label")
+    payloads[row] = iac.Codec.create("jxl", lossless=True, effort=1).encode(pixels)
+    iac.build_pack(path, header, slides, index, payloads, overwrite=True)
+    with (
+        WsiImageReader(path) as reader,
+        pytest.raises(iac.PackError, match=f"row {row}: the associated image is no RGB") as raised,
+    ):
+        reader.read_associated_image("label")
+    assert str(path) in str(raised.value)
 
 
 def test_metadata_that_is_none(slide, tmp_path):

@@ -167,9 +167,10 @@ class WsiImageReader:
         """An associated image, (height, width, 3). Raises KeyError for an unknown one."""
         row = self._image_row(name)
         batch = self._reader.native.read(np.array([row]), *read_options(True, 1))
-        if batch.images is None:
-            raise self._error(row, "the associated image is no image")
-        return single_image(batch)
+        image = None if batch.images is None else single_image(batch)
+        if image is None or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise self._error(row, "the associated image is no RGB image of 8 bits")
+        return image
 
     def _image_row(self, name: str) -> int:
         try:

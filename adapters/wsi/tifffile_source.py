@@ -31,7 +31,7 @@ _APERIO_CODEC = re.compile(r"(\w+/\w+) Q=(\d+)")
 
 
 def open_slide(path: Path) -> Source:
-    """The largest raster of a TIFF file, what TiffSlide knows of the slide, and the images beside."""
+    """The largest raster of a TIFF file, what TiffSlide knows of it, and the images beside it."""
     try:
         import tifffile
     except ImportError as error:
