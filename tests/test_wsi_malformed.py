@@ -248,6 +248,34 @@ def test_tiles_that_are_not_as_the_header_says(slide, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"encoded_color_space": "CMYK"}, "encoded_color_space"),
+        ({"encoded_color_space": None}, "encoded_color_space"),
+        ({"tables_base64": "?"}, "tables_base64 is not base64"),
+        ({"tables_base64": 5}, "tables_base64 is not a text"),
+        ({"tables_base64": "AAAA"}, "tables_base64 has no JPEG tables"),
+    ],
+)
+def test_codecs_of_impossible_parameters(tmp_path, params, match):
+    pixels = np.full((300, 300, 3), 243, np.uint8)
+    path = build(write_tiff(tmp_path / "s.tif", pixels, tile=(64, 64), compression="jpeg"))
+    params = {**iac.read_header(path)["raster_codec_params"], **params}
+    codecs = [
+        {**codec, "params": params} if codec["name"] == "jpeg" else codec
+        for codec in iac.read_header(path)["record_codecs"]
+    ]
+    rewritten(path, {"raster_codec_params": params, "record_codecs": codecs})
+    with (
+        WsiImageReader(path) as reader,
+        pytest.raises(iac.CodecError, match=f"row 0: codec jpeg: {match}") as raised,
+    ):
+        reader.read_native_region(0, 0, 9, 9)
+    assert raised.value.row == 0 and str(path) in str(raised.value)
+    assert not iac.validate(path).ok
+
+
+@pytest.mark.parametrize(
     "pixels", [tissue(41, 30, 1), tissue(41, 30, 3, np.uint16), np.zeros((30, 41, 4), np.uint8)]
 )
 def test_images_beside_the_raster_that_are_of_another_kind(tmp_path, pixels):
