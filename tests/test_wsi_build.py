@@ -1,9 +1,17 @@
 """Building packs of slides: each kind of source against its own pixels, and what is refused."""
 
+import os
+
 import numpy as np
 import pytest
 import tifffile
-from iac_query.adapters.wsi import SourceError, WsiImageReader, build_wsi_image_package
+from iac_query.adapters.wsi import (
+    SourceError,
+    WsiImageReader,
+    build_wsi_image_package,
+    raster,
+    sources,
+)
 from slides import (
     ICC,
     assert_same_regions,
@@ -263,3 +271,37 @@ def test_existing_packs_stay(tmp_path):
     with pytest.raises(FileExistsError):
         build_wsi_image_package(source, path, slide_id="s", lossless=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        ({}, (sources.NativeTiles, "payloads")),
+        ({"check": "decode"}, (sources.NativeTiles, "_decoded")),
+        ({"levels": (4,)}, (raster._Coarser, "add")),
+        ({"lossless": True, "tile_size": 64}, (raster._Encoding, "first")),
+        ({"lossless": True, "tile_size": 64}, (raster._Encoding, "second")),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_interrupted_builds_leave_nothing(tmp_path, monkeypatch, options, step, workers):
+    pixels = np.full((300, 300, 3), 243, np.uint8)
+    pixels[100:150, 100:150] = PIXELS[50:100, 50:100]
+    source = write_tiff(tmp_path / "s.tif", pixels, tile=(64, 64), compression="jpeg")
+    old = build(source, **options).read_bytes()
+    open_files = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(raster, "_BATCH_TILES", 3)
+    calls, whole = [], getattr(*step)
+
+    def interrupted(*args, **more):
+        calls.append(step)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return whole(*args, **more)
+
+    monkeypatch.setattr(*step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build(source, workers=workers, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.iac", "s.tif"]
+    assert source.with_suffix(".iac").read_bytes() == old
+    assert len(os.listdir("/proc/self/fd")) == open_files

@@ -76,6 +76,9 @@ places = st.one_of(st.floats(-40, 220), st.integers(-40, 220).map(float))
 def test_area_averages_are_those_of_plain_numpy(slide, start, scale, width, height):
     with WsiImageReader(slide) as reader:
         found = reader.average(start, scale, width, height)
+        # Halves and doubles of numbers are exact.
+        place, mpp = (at / 2 for at in start), tuple(factor / 2 for factor in scale)
+        np.testing.assert_array_equal(reader.read_region(*place, width, height, mpp=mpp), found)
     expected = plain_average(PIXELS, BACKGROUND, start, scale, (width, height))
     # Sums of fractions in another order may fall to the other side of a half.
     whole = all(value == int(value) for value in (*start, *scale))
