@@ -54,6 +54,19 @@ def test_ome_that_does_not_say(tmp_path, metadata):
     assert mpp_of(write_tiff(tmp_path / "s.tif", PIXELS, ome=True, metadata=metadata)) == (0.5, 0.5)
 
 
+@pytest.mark.parametrize("wrong", [b'SizeX="0,5"', b'SizeX=<0.5"'])
+def test_ome_that_is_broken(tmp_path, wrong):
+    metadata = {"PhysicalSizeX": 0.5, "PhysicalSizeY": 0.5}
+    source = write_ome(tmp_path / "s.ome.tif", **metadata)
+    data = source.read_bytes()
+    assert data.count(b'PhysicalSizeX="0.5"') == 1
+    source.write_bytes(data.replace(b'SizeX="0.5"', wrong))
+    with pytest.raises(ValueError, match="does not say how large a pixel is"):
+        build(source, lossless=True)
+    with WsiImageReader(build(source, lossless=True, native_mpp=2)) as reader:
+        np.testing.assert_array_equal(reader.read_native_region(0, 0, 200, 150), PIXELS)
+
+
 def test_images_of_ome_keep_their_names(tmp_path):
     label, macro = tissue(41, 30), tissue(50, 40)
     images = ("Label", label), ("Macro", macro), ("Macro", macro[::2]), ("Mask", macro * 1.5)

@@ -58,10 +58,15 @@ def pixel_size(file: Any, size: tuple[int, int]) -> Lengths:
 
 def _ome_size(text: str, size: tuple[int, int]) -> Lengths:
     """The one physical size of all images that are as large as the raster."""
-    found = set()
-    for pixels in ElementTree.fromstring(text).iterfind(".//{*}Pixels"):
-        if (pixels.get("SizeX"), pixels.get("SizeY")) == tuple(map(str, size)):
-            found.add((_ome_length(pixels, "X"), _ome_length(pixels, "Y")))
+    try:
+        images = list(ElementTree.fromstring(text).iterfind(".//{*}Pixels"))
+        found = {
+            (_ome_length(pixels, "X"), _ome_length(pixels, "Y"))
+            for pixels in images
+            if (pixels.get("SizeX"), pixels.get("SizeY")) == tuple(map(str, size))
+        }
+    except (ElementTree.ParseError, ValueError):
+        return None, None
     return found.pop() if len(found) == 1 else (None, None)
 
 
