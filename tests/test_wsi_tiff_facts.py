@@ -95,6 +95,46 @@ def test_pages_without_a_name_are_left_out(tmp_path, order):
         assert reader.header["associated_images_preserved"] is False
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression": "lzw", "predictor": True},
+        {"compression": "jpeg", "rowsperstrip": 16},
+        {"compression": "jpeg", "tile": (32, 32)},
+        {"compression": "zlib", "rowsperstrip": 7},
+        {"planarconfig": "separate"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", ["RGB", "L", "RGBA"])
+def test_images_of_many_kinds(tmp_path, kind, options):
+    if kind == "RGBA" and options.get("compression") == "jpeg":
+        options = {**options, "compression": "zstd"}  # JPEG has no alpha
+    label = tissue(90, 70)
+    more = {"photometric": "rgb", "metadata": {"Name": "label"}, **options}
+    if kind == "L":
+        label, more["photometric"] = label[:, :, 0], "minisblack"
+    elif kind == "RGBA":
+        label = np.dstack([label, np.full((70, 90), 51, np.uint8)])
+        more["extrasamples"] = ["unassalpha"]
+    planar = "planarconfig" in options and kind != "L"
+    source = tmp_path / "s.ome.tif"
+    with tifffile.TiffWriter(source, ome=True) as file:
+        size = {"PhysicalSizeX": 1, "PhysicalSizeY": 1}
+        file.write(PIXELS, photometric="rgb", tile=(64, 64), metadata=size)
+        file.write(np.moveaxis(label, 2, 0) if planar else label, **more)
+    expected = tifffile.imread(source, series=1)
+    expected = np.moveaxis(expected, 0, 2) if planar else expected.reshape(70, 90, -1)
+    if kind == "RGBA":
+        expected = expected[:, :, :3] * 0.2 + 255 * 0.8
+    with WsiImageReader(build(source, lossless=True)) as reader:
+        found = reader.read_associated_image("label")
+        (entry,) = reader.scanner_metadata["associated_images"]
+    assert (found.shape, entry["source_mode"]) == ((70, 90, 3), kind)
+    assert entry["alpha_handling"] == ("composited_on_white" if kind == "RGBA" else "none")
+    assert np.abs(found - expected.astype(float)).max() <= (2 if "jpeg" in str(options) else 0.5)
+
+
 def write_damaged(path, page: int, tag: str, value: int) -> None:
     """Another value of the tag in a page's directory."""
     with tifffile.TiffFile(path) as file:
