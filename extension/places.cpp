@@ -26,9 +26,18 @@ std::optional<size_t> integer_column(const Table& index, const char* name) {
   return is_integer ? found : std::nullopt;
 }
 
+Error beyond(const std::string& number) {
+  return {Error::Kind::pack, "tile " + number + " lies beyond 64 bits"};
+}
+
 std::optional<int64_t> value_of(const Column& column, int64_t row) {
-  if (ArrowArrayViewIsNull(&column.view(), row)) return std::nullopt;
-  return ArrowArrayViewGetIntUnsafe(&column.view(), row);
+  const ArrowArrayView& view = column.view();
+  if (ArrowArrayViewIsNull(&view, row)) return std::nullopt;
+  if (view.storage_type == NANOARROW_TYPE_UINT64) {
+    const uint64_t value = ArrowArrayViewGetUIntUnsafe(&view, row);
+    if (value > INT64_MAX) throw beyond(std::to_string(value));
+  }
+  return ArrowArrayViewGetIntUnsafe(&view, row);
 }
 
 int64_t downsample_of(const wsi::Grid& grid, const Column* level, int64_t row) {
@@ -79,9 +88,7 @@ void fill_places(const PackColumn& column, const wsi::Grid& grid, const PlaceCol
     }
     const int64_t down = downsample_of(grid, level, i);
     int64_t pixel;
-    if (__builtin_mul_overflow(*tile, side * down, &pixel)) {
-      throw Error(Error::Kind::pack, "tile " + std::to_string(*tile) + " lies beyond 64 bits");
-    }
+    if (__builtin_mul_overflow(*tile, side * down, &pixel)) throw beyond(std::to_string(*tile));
     const auto at = static_cast<double>(pixel);
     switch (column.position / 2) {
       case 0:

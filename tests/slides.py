@@ -87,6 +87,23 @@ def write_tiles(
     return path
 
 
+def with_tiles_far_behind(source: Path, far: int = 5 << 30) -> Path:
+    """The BigTIFF slide with its tiles behind the first ``far`` bytes, of which few are stored."""
+    data = bytearray(source.read_bytes())
+    with tifffile.TiffFile(source) as file:
+        page = file.pages[0]
+        offsets, lengths = page.dataoffsets, page.databytecounts
+        at = page.tags["TileOffsets"].valueoffset
+    data[at : at + 8 * len(offsets)] = (np.array(offsets, "<u8") + far).tobytes()
+    with open(source, "wb") as out:
+        out.write(data)
+        for offset, length in zip(offsets, lengths, strict=True):
+            out.seek(offset + far)
+            out.write(data[offset : offset + length])
+    assert source.stat().st_size > far
+    return source
+
+
 def ycbcr(pixels: np.ndarray) -> np.ndarray:
     """RGB as luminance and colour differences of ITU-R BT.601, full range."""
     red, green, blue = np.moveaxis(pixels.astype(float), 2, 0)

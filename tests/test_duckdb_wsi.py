@@ -195,3 +195,51 @@ def test_scans_in_python_have_the_same_columns(con, slide, tmp_path):
             assert found.column_names == expected.column_names
             for name in found.column_names:
                 assert found[name].to_pylist() == expected[name].to_pylist(), name
+
+
+def with_column(table: pa.Table, name: str, type: pa.DataType, value: int) -> pa.Table:
+    """The table with a value in the first row of a column of another type."""
+    if name not in table.column_names:
+        return table.append_column(name, pa.array([value] + [None] * (len(table) - 1), type))
+    values = pa.array([value, *table[name].to_pylist()[1:]], type)
+    return table.set_column(table.schema.get_field_index(name), name, values)
+
+
+LEVELS = [{"downsample": 2}]
+
+
+@pytest.mark.parametrize(
+    ("header", "column", "match"),
+    [
+        ({}, ("tile_x", pa.uint64(), (1 << 64) - 1), "lies beyond 64 bits"),
+        ({}, ("tile_x", pa.int64(), 1 << 62), "lies beyond 64 bits"),
+        ({"levels": LEVELS}, ("level", pa.uint8(), 2), "its level is 2, there are 2"),
+        ({"levels": LEVELS}, ("level", pa.int8(), -1), "its level is -1, there are 2"),
+        ({"levels": [5]}, ("level", pa.uint8(), 0), "levels is missing or wrong"),
+        ({"levels": 5}, ("level", pa.uint8(), 0), "levels is missing or wrong"),
+        ({"tile_width": 64.5}, ("flags", pa.uint8(), 0), "tile_width is missing or wrong"),
+        ({"native_mpp_x": "1"}, ("flags", pa.uint8(), 0), "native_mpp_x is missing or wrong"),
+        ({"levels": LEVELS}, ("level", pa.uint8(), 1), None),
+        ({"levels": LEVELS}, ("level", pa.string(), "1"), None),
+        ({"levels": LEVELS}, ("flags", pa.uint8(), 0), None),
+    ],
+)
+def test_places_of_packs_that_lie_are_the_same_everywhere(
+    con, slide, tmp_path, header, column, match
+):
+    path = str(tmp_path / "x.iac")
+    with iac.PackReader(slide) as pack:
+        index = with_column(pack.index_table, *column)
+        payloads = pack.read_payloads(range(len(pack)))
+        iac.build_pack(path, {**pack.header, **header}, pack.slide_table, index, payloads)
+    relation = con.sql(f"SELECT x, y, x_um, mpp_x FROM iac_scan('{path}', layout := true)")
+    names = relation.columns
+    if match is None:
+        found = iac.scan_arrow(path, names, layout=True).read_all()
+        assert found.to_pylist() == relation.to_arrow_table().to_pylist()
+        return
+    with pytest.raises(iac.PackError, match=match) as raised:
+        iac.scan_arrow(path, names, layout=True).read_all()
+    assert path in str(raised.value)
+    with pytest.raises(Exception, match=match):
+        relation.fetchall()

@@ -1,10 +1,17 @@
 """Building packs of slides: each kind of source against its own pixels, and what is refused."""
 
+import os
+
 import numpy as np
 import pytest
 import tifffile
-from iac_query.adapters.wsi import SourceError, WsiImageReader, build_wsi_image_package
-from PIL import Image
+from iac_query.adapters.wsi import (
+    SourceError,
+    WsiImageReader,
+    build_wsi_image_package,
+    raster,
+    sources,
+)
 from slides import (
     ICC,
     assert_same_regions,
@@ -12,6 +19,7 @@ from slides import (
     cut_tiles,
     jpeg2000,
     tissue,
+    with_tiles_far_behind,
     write_svs,
     write_tiff,
     write_tiles,
@@ -198,27 +206,6 @@ def test_aperio_jpeg_2000(tmp_path, compression):
     assert version == (2 if compression == 33003 else 1)
 
 
-def test_pillow_images_are_turned_and_laid_on_white(tmp_path):
-    path = tmp_path / "s.png"
-    alpha = np.dstack([PIXELS, np.full(PIXELS.shape[:2], 255, np.uint8)])
-    alpha[:20, :, 3] = 0
-    Image.fromarray(alpha).save(path, dpi=(25400, 50800))
-    pack = build(path, lossless=True)
-    expected = PIXELS.copy()
-    expected[:20] = 255
-    assert_same_regions(pack, expected)
-    with WsiImageReader(pack) as reader:
-        assert reader.native_mpp == pytest.approx((1, 0.5), rel=1e-3)
-    turned = tmp_path / "t.tiff.png"
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.fromarray(PIXELS).save(turned, exif=exif, dpi=(25400, 50800))
-    pack = build(turned, lossless=True)
-    assert_same_regions(pack, np.rot90(PIXELS, 3))
-    with WsiImageReader(pack) as reader:
-        assert reader.native_mpp == pytest.approx((0.5, 1), rel=1e-3)
-
-
 def test_one_colour_is_left_out_and_is_the_background(tmp_path):
     pixels = np.full((200, 300, 3), (240, 241, 242), np.uint8)
     pixels[:64, :64] = 7
@@ -243,20 +230,7 @@ def test_missing_tiles_are_white(tmp_path):
 
 def test_slides_above_four_gibibytes(tmp_path):
     source = write_tiff(tmp_path / "s.tif", PIXELS, bigtiff=True, tile=(64, 64))
-    data = bytearray(source.read_bytes())
-    with tifffile.TiffFile(source) as file:
-        tag = file.pages[0].tags["TileOffsets"]
-        offsets, at = file.pages[0].dataoffsets, tag.valueoffset
-        start, end = min(offsets), max(offsets) + file.pages[0].databytecounts[0]
-    far = 5 << 30
-    for number, offset in enumerate(offsets):
-        data[at + 8 * number : at + 8 * number + 8] = (offset + far).to_bytes(8, "little")
-    with open(source, "wb") as file:  # sparse: nothing is stored between
-        file.write(data)
-        file.seek(start + far)
-        file.write(data[start:end])
-    assert source.stat().st_size > far
-    assert_same_regions(build(source, lossless=True), PIXELS)
+    assert_same_regions(build(with_tiles_far_behind(source), lossless=True), PIXELS)
 
 
 def test_the_distance_that_matches_the_source(tmp_path):
@@ -297,3 +271,37 @@ def test_existing_packs_stay(tmp_path):
     with pytest.raises(FileExistsError):
         build_wsi_image_package(source, path, slide_id="s", lossless=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        ({}, (sources.NativeTiles, "payloads")),
+        ({"check": "decode"}, (sources.NativeTiles, "_decoded")),
+        ({"levels": (4,)}, (raster._Coarser, "add")),
+        ({"lossless": True, "tile_size": 64}, (raster._Encoding, "first")),
+        ({"lossless": True, "tile_size": 64}, (raster._Encoding, "second")),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_interrupted_builds_leave_nothing(tmp_path, monkeypatch, options, step, workers):
+    pixels = np.full((300, 300, 3), 243, np.uint8)
+    pixels[100:150, 100:150] = PIXELS[50:100, 50:100]
+    source = write_tiff(tmp_path / "s.tif", pixels, tile=(64, 64), compression="jpeg")
+    old = build(source, **options).read_bytes()
+    open_files = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(raster, "_BATCH_TILES", 3)
+    calls, whole = [], getattr(*step)
+
+    def interrupted(*args, **more):
+        calls.append(step)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return whole(*args, **more)
+
+    monkeypatch.setattr(*step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build(source, workers=workers, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.iac", "s.tif"]
+    assert source.with_suffix(".iac").read_bytes() == old
+    assert len(os.listdir("/proc/self/fd")) == open_files

@@ -107,3 +107,27 @@ def test_bad_levels(tmp_path, levels, error):
     with pytest.raises(error, match="levels are"):
         build(source, lossless=True, tile_size=32, levels=levels)
     assert not source.with_suffix(".iac").exists()
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [{"downsample": 1}],
+        [{"downsample": 4}, {"downsample": 2}],
+        [{"downsample": 2}, {"downsample": 2}],
+        [{"downsample": number} for number in range(2, 300)],
+        [{"downsample": 2.0}],
+        [{}],
+        [2],
+        2,
+    ],
+    ids=lambda levels: str(levels)[:30],
+)
+def test_headers_of_wrong_levels(tmp_path, levels):
+    path = build(write_tiff(tmp_path / "s.tif", PIXELS), lossless=True, tile_size=32, levels=(2,))
+    with iac.PackReader(path) as pack:
+        header, tables = {**pack.header, "levels": levels}, (pack.slide_table, pack.index_table)
+        payloads = pack.read_payloads(range(len(pack)))
+    iac.build_pack(path, header, *tables, payloads, overwrite=True)
+    with pytest.raises(iac.PackError, match=r"s\.iac: the header"):
+        WsiImageReader(path)

@@ -7,7 +7,7 @@ import tifffile
 from iac_query.adapters.wsi import SourceError, WsiImageReader, build_wsi_image_package
 from packs import flip_payload
 from PIL import Image
-from slides import build, cut_tiles, jpeg2000, tissue, write_tiff, write_tiles
+from slides import build, cut_tiles, jpeg2000, tissue, write_svs, write_tiff, write_tiles
 
 import iac_query as iac
 
@@ -67,6 +67,19 @@ def test_a_directory_with_too_few_tiles(tmp_path):
     data[place : place + 4] = (1000).to_bytes(4, "little")
     source.write_bytes(data)
     refused(source, "directory lists 12 tiles, the raster has 4 x 16|is no TIFF slide")
+
+
+@pytest.mark.parametrize("options", [{"lossless": True}, {"lossless": False}])
+@pytest.mark.parametrize("tag", ["ImageWidth", "ImageLength"])
+@pytest.mark.parametrize("layout", [{"tile": (64, 64)}, {"rowsperstrip": 16}])
+@pytest.mark.parametrize("compression", ["none", "lzw", "jpeg"])
+def test_rasters_of_no_pixels(tmp_path, compression, layout, tag, options):
+    source = write_tiff(tmp_path / "s.tif", PIXELS, compression=compression, **layout)
+    place = tag_place(source, tag)
+    data = bytearray(source.read_bytes())
+    data[place : place + 4] = bytes(4)
+    source.write_bytes(data)
+    refused(source, "a raster of .* pixels|no TIFF slide|has no images", **options)
 
 
 @pytest.mark.parametrize("offset", [1 << 40, (1 << 63) - 1, (1 << 64) - 1])
@@ -155,6 +168,9 @@ def replaced(row: int, value):
     [
         ({"payload_type": "image_tiles"}, {}, "is a pack of 'image_tiles'"),
         ({"wsi_schema_version": 3}, {}, "wsi_schema_version is 3"),
+        ({"wsi_schema_version": True}, {}, "wsi_schema_version is True"),
+        ({"samples_per_pixel": 3.0}, {}, "pixels of 3.0 samples"),
+        ({"samples_per_pixel": [3]}, {}, "pixels of"),
         ({"width": "gone"}, {}, "has no 'width'"),
         ({"width": 0}, {}, "width is 0"),
         ({"width": True}, {}, "width is True"),
@@ -162,10 +178,17 @@ def replaced(row: int, value):
         ({"tile_width": 1 << 20}, {}, "tiles of"),
         ({"width": 1 << 31, "height": 1 << 31, "tile_width": 1, "tile_height": 1}, {}, "raster of"),
         ({"native_mpp_x": float(0)}, {}, "native_mpp_x"),
-        ({"native_mpp_x": "a"}, {}, "header is wrong"),
+        ({"native_mpp_x": "0.5"}, {}, "native_mpp_x is '0.5'"),
+        ({"native_mpp_x": True}, {}, "native_mpp_x is True"),
+        ({"grid_width": None}, {}, "grid_width"),
+        ({"raster_codec": []}, {}, "header is wrong"),
         ({"pixel_dtype": "uint16"}, {}, "samples of uint16"),
         ({"background_rgb": [0, 0, 256]}, {}, "background"),
         ({"background_rgb": [0, 0]}, {}, "background"),
+        ({"background_rgb": ["0", "0", "0"]}, {}, "background"),
+        ({"background_rgb": [0, 0, 0.5]}, {}, "background"),
+        ({"background_rgb": {"r": 0, "g": 0, "b": 0}}, {}, "background"),
+        ({"background_rgb": 7}, {}, "background"),
         ({"raster_codec": "zstd"}, {}, "raster_codec"),
         ({}, {"kind": replaced(2, 9)}, "row 2: kind is 9"),
         ({}, {"tile_x": replaced(2, 9)}, "row 2: the tile lies outside"),
@@ -222,6 +245,53 @@ def test_tiles_that_are_not_as_the_header_says(slide, tmp_path):
                 with pytest.raises(iac.PackError) as raised:
                     read()
                 assert raised.value.row == 0
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"encoded_color_space": "CMYK"}, "encoded_color_space"),
+        ({"encoded_color_space": None}, "encoded_color_space"),
+        ({"tables_base64": "?"}, "tables_base64 is not base64"),
+        ({"tables_base64": 5}, "tables_base64 is not a text"),
+        ({"tables_base64": "AAAA"}, "tables_base64 has no JPEG tables"),
+    ],
+)
+def test_codecs_of_impossible_parameters(tmp_path, params, match):
+    pixels = np.full((300, 300, 3), 243, np.uint8)
+    path = build(write_tiff(tmp_path / "s.tif", pixels, tile=(64, 64), compression="jpeg"))
+    params = {**iac.read_header(path)["raster_codec_params"], **params}
+    codecs = [
+        {**codec, "params": params} if codec["name"] == "jpeg" else codec
+        for codec in iac.read_header(path)["record_codecs"]
+    ]
+    rewritten(path, {"raster_codec_params": params, "record_codecs": codecs})
+    with (
+        WsiImageReader(path) as reader,
+        pytest.raises(iac.CodecError, match=f"row 0: codec jpeg: {match}") as raised,
+    ):
+        reader.read_native_region(0, 0, 9, 9)
+    assert raised.value.row == 0 and str(path) in str(raised.value)
+    assert not iac.validate(path).ok
+
+
+@pytest.mark.parametrize(
+    "pixels", [tissue(41, 30, 1), tissue(41, 30, 3, np.uint16), np.zeros((30, 41, 4), np.uint8)]
+)
+def test_images_beside_the_raster_that_are_of_another_kind(tmp_path, pixels):
+    path = build(write_svs(tmp_path / "s.svs", PIXELS))
+    with iac.PackReader(path) as pack:
+        payloads = pack.read_payloads(range(len(pack)))
+        header, slides, index = pack.header, pack.slide_table, pack.index_table
+    row = index["name"].to_pylist().index("label")
+    payloads[row] = iac.Codec.create("jxl", lossless=True, effort=1).encode(pixels)
+    iac.build_pack(path, header, slides, index, payloads, overwrite=True)
+    with (
+        WsiImageReader(path) as reader,
+        pytest.raises(iac.PackError, match=f"row {row}: the associated image is no RGB") as raised,
+    ):
+        reader.read_associated_image("label")
+    assert str(path) in str(raised.value)
 
 
 def test_metadata_that_is_none(slide, tmp_path):

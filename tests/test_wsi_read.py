@@ -7,13 +7,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from iac_query.adapters.wsi import DeepZoom, WsiImageReader
-from iac_query.adapters.wsi.grid import otsu, tissue_mask
-from PIL import Image, ImageCms
 from slides import build, plain_average, tissue, write_tiff
 
 PIXELS = tissue(200, 150)
@@ -79,6 +76,9 @@ places = st.one_of(st.floats(-40, 220), st.integers(-40, 220).map(float))
 def test_area_averages_are_those_of_plain_numpy(slide, start, scale, width, height):
     with WsiImageReader(slide) as reader:
         found = reader.average(start, scale, width, height)
+        # Halves and doubles of numbers are exact.
+        place, mpp = (at / 2 for at in start), tuple(factor / 2 for factor in scale)
+        np.testing.assert_array_equal(reader.read_region(*place, width, height, mpp=mpp), found)
     expected = plain_average(PIXELS, BACKGROUND, start, scale, (width, height))
     # Sums of fractions in another order may fall to the other side of a half.
     whole = all(value == int(value) for value in (*start, *scale))
@@ -124,9 +124,14 @@ def test_regions_in_micrometres(reader):
         (lambda r: r.read_native_region(0.5, 0, 5, 5), TypeError, "x is 0.5"),
         (lambda r: r.read_native_region(0, 0, 5, 5, workers=0), ValueError, "workers is 0"),
         (lambda r: r.read_level(1, 0, 0, 5, 5), ValueError, "level is 1"),
+        (lambda r: r.read_region(1e308, 0, 5, 5, mpp=0.5), ValueError, "place in pixels is inf"),
         (lambda r: r.thumbnail(0), ValueError, "max_size is 0"),
-        (lambda r: r.grid(tile_size=10, overlap=10), ValueError, "overlap is 10"),
-        (lambda r: r.grid(tile_size=10, mpp=0.1), ValueError, "finer"),
+        (lambda r: r.thumbnail(1.5), TypeError, "max_size is 1.5"),
+        (lambda r: r.thumbnail((9, 9, 9)), ValueError, "expected an int, or width and height"),
+        (lambda r: r.deep_zoom(0), ValueError, "tile_size is 0"),
+        (lambda r: r.deep_zoom(1.5), TypeError, "tile_size is 1.5"),
+        (lambda r: r.deep_zoom(20, 21), ValueError, "overlap is 21"),
+        (lambda r: r.deep_zoom().get_tile(1.0, 0, 0), TypeError, "level is 1.0"),
         (lambda r: r.read_associated_image("label"), KeyError, "no associated image 'label'"),
     ],
 )
@@ -163,13 +168,44 @@ def test_a_reader_is_shared_by_threads_and_pickles(slide):
             other.close()
 
 
-def test_a_reader_works_in_forked_children(slide):
+def read_of(reader: WsiImageReader, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a worker of a data loader does with the reader that it was given."""
+    place = 0.5 * number, 0.5 * number
+    native = reader.read_native_region(number, number, 60, 60, workers=2)
+    return native, reader.read_region(*place, 9, 9, mpp=2)
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_reader_works_in_child_processes(slide, method):
     with WsiImageReader(slide, cache_bytes=30_000) as reader:
-        reader.read_native_region(0, 0, 60, 60)
-        with multiprocessing.get_context("fork").Pool(2) as pool:
-            found = pool.starmap(reader.read_native_region, [(i, i, 60, 60) for i in range(4)])
-        for number, pixels in enumerate(found):
-            np.testing.assert_array_equal(pixels, padded(number, number, 60, 60))
+        expected = [read_of(reader, number) for number in range(4)]
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            found = pool.starmap(read_of, [(reader, number) for number in range(4)])
+            bound = pool.starmap(reader.read_native_region, [(i, i, 60, 60) for i in range(4)])
+        for number, (native, coarse) in enumerate(found):
+            np.testing.assert_array_equal(native, padded(number, number, 60, 60))
+            np.testing.assert_array_equal(bound[number], native)
+            np.testing.assert_array_equal(coarse, expected[number][1])
+
+
+def test_children_inherit_an_open_reader(slide):
+    """As a loader's workers do that are forked: the reader is not pickled."""
+    with WsiImageReader(slide, cache_bytes=30_000) as reader:
+        reader.read_native_region(0, 0, 200, 150)
+        context = multiprocessing.get_context("fork")
+        queue = context.SimpleQueue()
+
+        def work(number: int) -> None:
+            queue.put((number, read_of(reader, number)[0]))
+
+        workers = [context.Process(target=work, args=(number,)) for number in range(3)]
+        for worker in workers:
+            worker.start()
+        for _ in workers:
+            number, native = queue.get()
+            np.testing.assert_array_equal(native, padded(number, number, 60, 60))
+        for worker in workers:
+            worker.join()
 
 
 def test_closed_readers_say_so(slide):
@@ -182,7 +218,8 @@ def test_closed_readers_say_so(slide):
 
 
 def test_thumbnails(reader):
-    assert reader.thumbnail(50).shape == (38, 50, 3)
+    for most in (50, np.int64(50), (50, 50), [50, 50]):
+        assert reader.thumbnail(most).shape == (38, 50, 3)
     assert reader.thumbnail((1000, 30)).shape == (30, 40, 3)
     np.testing.assert_array_equal(reader.thumbnail(1000), PIXELS)
     expected = plain_average(PIXELS, BACKGROUND, (0, 0), (2, 2), (100, 75))
@@ -210,48 +247,3 @@ def test_deep_zoom_tiles_put_together_are_the_levels(reader):
     for bad in ((9, 0, 0), (8, 7, 0), (8, 0, -1)):
         with pytest.raises(ValueError, match="level"):
             zoom.get_tile(*bad)
-
-
-def test_grids_cover_the_slide_and_find_tissue(reader):
-    grid = reader.grid(tile_size=20, mpp=1.0, overlap=4)
-    assert grid.column_names == ["column", "row", "x_um", "y_um", "size", "mpp", "tissue"]
-    assert grid["x_um"].to_pylist()[:2] == [0, 16]
-    assert max(grid["x_um"].to_pylist()) + 20 >= 100 > max(grid["x_um"].to_pylist()) + 4
-    assert max(grid["y_um"].to_pylist()) + 20 >= 75 > max(grid["y_um"].to_pylist()) + 4
-    y, x = np.mgrid[:150, :200]
-    inside = ((x / 200 - 0.4) / 0.35) ** 2 + ((y / 150 - 0.5) / 0.45) ** 2 < 1
-    for row in grid.to_pylist():
-        left, top = int(2 * row["x_um"]), int(2 * row["y_um"])
-        expected = inside[top : top + 40, left : left + 40].sum() / 1600
-        assert abs(row["tissue"] - expected) < 0.15
-    some = reader.grid(tile_size=20, mpp=1.0, overlap=4, tissue=0.5)
-    assert 0 < some.num_rows < grid.num_rows
-    assert min(some["tissue"].to_pylist()) >= 0.5
-    batches = list(reader.iter_grid(some.take(pa.array([3, 0, 1])), batch_size=2))
-    assert [batch.shape for batch in batches] == [(2, 20, 20, 3), (1, 20, 20, 3)]
-    first = some.slice(3, 1).to_pylist()[0]
-    expected = reader.read_region(first["x_um"], first["y_um"], 20, 20, mpp=1.0)
-    np.testing.assert_array_equal(batches[0][0], expected)
-
-
-def test_otsu_parts_two_groups():
-    counts = np.bincount([10] * 50 + [12] * 30 + [200] * 40 + [210] * 5, minlength=256)
-    assert 12 <= otsu(counts) < 200
-    assert otsu(np.bincount([7] * 9, minlength=256)) == 255
-    assert not tissue_mask(np.full((4, 5, 3), 240, np.uint8)).any()
-
-
-def test_colours_are_converted_by_the_profile(tmp_path):
-    path = tmp_path / "s.png"
-    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    Image.fromarray(PIXELS).save(path, dpi=(50800, 50800), icc_profile=profile)
-    with WsiImageReader(build(path, lossless=True)) as reader:
-        assert reader.icc_profile == profile
-        found = reader.read_native_region(0, 0, 200, 150, srgb=True)
-        assert np.abs(found.astype(int) - PIXELS).max() <= 1
-    Image.fromarray(PIXELS).save(path, dpi=(50800, 50800), icc_profile=b"no profile at all" * 9)
-    with (
-        WsiImageReader(build(path, lossless=True)) as reader,
-        pytest.raises(ValueError, match="profile cannot be applied"),
-    ):
-        reader.read_native_region(0, 0, 9, 9, srgb=True)

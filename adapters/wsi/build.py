@@ -26,6 +26,7 @@ from .schema import (
     EXTENDED_SCHEMA_VERSION,
     ICC_NAME,
     INDEX,
+    MAX_LEVELS,
     MAX_TILE_SIDE,
     METADATA_NAME,
     NONE_ID,
@@ -105,6 +106,8 @@ def build_wsi_image_package(
         raise ValueError("slide_id is empty")
     path = os.path.abspath(os.fsdecode(output_path))
     refuse_existing(path, overwrite)
+    if os.path.exists(path) and os.path.samefile(path, os.fsdecode(source_path)):
+        raise ValueError(f"{path}: is the slide itself, which would be replaced")
     slides = pa.table(
         {
             "slide_idx": pa.array([0], pa.uint8()),
@@ -153,7 +156,7 @@ def _levels(levels: Sequence[int], profile: Profile) -> tuple[int, ...]:
                 f"levels are {factors}, expected numbers from 2 on that the tiles' height, "
                 f"{profile.tile_size[1]}, divides by"
             )
-    if list(factors) != sorted(set(factors)) or len(factors) > 254:
+    if list(factors) != sorted(set(factors)) or len(factors) > MAX_LEVELS:
         raise ValueError(f"levels are {factors}, expected each once, from the finest on")
     return factors
 

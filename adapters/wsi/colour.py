@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any
 
@@ -20,9 +21,15 @@ def to_srgb(pixels: npt.NDArray[Any], profile: bytes) -> npt.NDArray[np.uint8]:
         from PIL import Image, ImageCms
     except ImportError as error:
         raise ImportError("colour profiles need Pillow: pip install iac-query[wsi]") from error
+    return np.array(ImageCms.applyTransform(Image.fromarray(pixels), _transform(profile)))
+
+
+@functools.lru_cache(maxsize=8)  # making one takes longer than a tile
+def _transform(profile: bytes) -> Any:
+    from PIL import ImageCms
+
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), "RGB", "RGB")
+        return ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), "RGB", "RGB")
     except (ImageCms.PyCMSError, OSError) as error:
         raise ValueError(f"the ICC profile cannot be applied: {error}") from error
-    return np.array(ImageCms.applyTransform(Image.fromarray(pixels), transform))

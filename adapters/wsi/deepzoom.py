@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from .arguments import integer, side
+
 if TYPE_CHECKING:
     from .read import WsiImageReader
 
@@ -18,11 +20,10 @@ class DeepZoom:
     """
 
     def __init__(self, reader: WsiImageReader, tile_size: int = 254, overlap: int = 1) -> None:
-        if tile_size < 1 or not 0 <= overlap <= tile_size:
-            raise ValueError(f"tiles of {tile_size} pixels with an overlap of {overlap}")
+        self.tile_size, self.overlap = side("tile_size", tile_size), integer("overlap", overlap)
+        if not 0 <= overlap <= tile_size:
+            raise ValueError(f"overlap is {overlap}, expected 0 to {tile_size}")
         self._reader = reader
-        self.tile_size = tile_size
-        self.overlap = overlap
         #: Number of levels.
         self.level_count = (max(reader.dimensions) - 1).bit_length() + 1
 
@@ -30,7 +31,7 @@ class DeepZoom:
     def level_dimensions(self) -> tuple[tuple[int, int], ...]:
         """Width and height of each level."""
         return tuple(
-            tuple(-(-side // (1 << self._shift(level))) for side in self._reader.dimensions)
+            tuple(-(-own // (1 << self._shift(level))) for own in self._reader.dimensions)
             for level in range(self.level_count)
         )
 
@@ -50,28 +51,36 @@ class DeepZoom:
         return self.level_count - 1 - level
 
     def get_tile(
-        self, level: int, column: int, row: int, *, workers: int | None = None
+        self,
+        level: int,
+        column: int,
+        row: int,
+        *,
+        workers: int | None = None,
+        srgb: bool = False,
     ) -> npt.NDArray[Any]:
         """Pixels (height, width, channels) of one tile; those at the edges are smaller.
 
+        ``srgb`` converts them by the slide's ICC profile, if it has one.
+
         Raises ValueError for a level or a place that is not there.
         """
-        if not 0 <= level < self.level_count:
+        if not 0 <= integer("level", level) < self.level_count:
             raise ValueError(f"level is {level}, there are {self.level_count}")
         columns, rows = self.level_tiles[level]
-        if not (0 <= column < columns and 0 <= row < rows):
+        if not (0 <= integer("column", column) < columns and 0 <= integer("row", row) < rows):
             raise ValueError(
                 f"no tile in column {column}, row {row} of level {level}: it has {columns} x {rows}"
             )
         bounds = []
-        for place, side in zip((column, row), self.level_dimensions[level], strict=True):
+        for place, most in zip((column, row), self.level_dimensions[level], strict=True):
             start = max(place * self.tile_size - self.overlap, 0)
-            end = min((place + 1) * self.tile_size + self.overlap, side)
+            end = min((place + 1) * self.tile_size + self.overlap, most)
             bounds.append((start, end - start))
         (x, width), (y, height) = bounds
         factor = 1 << self._shift(level)
         return self._reader.average(
-            (x * factor, y * factor), (factor, factor), width, height, workers=workers
+            (x * factor, y * factor), (factor, factor), width, height, workers=workers, srgb=srgb
         )
 
     def get_dzi(self, format: str) -> str:

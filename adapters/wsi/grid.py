@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Of a grid, which is a table in memory: some gigabytes.
+MAX_PLACES = 1 << 26
+#: Columns that say what to read.
+_WANTED = ("x_um", "y_um", "size", "mpp")
 
 
 def positions(
@@ -13,12 +23,20 @@ def positions(
     """Column and row of the places, row by row, whose tiles cover ``size`` micrometres.
 
     The first tile begins at the upper left corner, the last ones may reach beyond the slide.
+    Raises ValueError for more than ``MAX_PLACES``.
     """
+    if tile_size > np.iinfo(np.int32).max:
+        raise ValueError(f"tile_size is {tile_size}, expected at most {np.iinfo(np.int32).max}")
     step = (tile_size - overlap) * mpp
     counts = []
     for side in size:
         rest = side / mpp - tile_size
         counts.append(1 + max(0, int(np.ceil(rest * mpp / step - 1e-9))))
+    if math.prod(counts) > MAX_PLACES:
+        raise ValueError(
+            f"tiles of {tile_size} pixels are {counts[0]} x {counts[1]} places, at most "
+            f"{MAX_PLACES} can be listed"
+        )
     rows, columns = np.mgrid[: counts[1], : counts[0]]
     return columns.ravel(), rows.ravel()
 
@@ -103,3 +121,18 @@ def table(
             "tissue": tissue,
         }
     )
+
+
+def batches(places: Any, batch_size: int) -> Iterator[list[dict[str, Any]]]:
+    """What to read of each place of a table, some at a time.
+
+    Raises KeyError for a column that is missing, ValueError for NULLs and for several sizes.
+    """
+    table = pa.table(places).select(_WANTED)
+    for name in _WANTED:
+        if table[name].null_count:
+            raise ValueError(f"the places have NULLs in column {name!r}")
+    if len(pc.unique(table["size"])) > 1:
+        raise ValueError("the places are of several sizes, read those of each by themselves")
+    for batch in table.combine_chunks().to_batches(max_chunksize=batch_size):
+        yield batch.to_pylist()

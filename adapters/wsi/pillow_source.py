@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._tile_images import pillow
-from .sources import AssociatedImage, Source, SourceError, micrometres, plain
+from .sources import AssociatedImage, Source, SourceError, check_memory, micrometres, plain
 
 _GRAY_16 = ("I;16", "I;16B", "I;16L", "I;16N")
+_X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT = 0x011A, 0x011B, 0x0128  # of EXIF and TIFF
 _TURNED = (5, 6, 7, 8)  # orientations of EXIF that swap width and height
+
+_limit = threading.Lock()
 
 
 class _Whole:
@@ -33,10 +38,12 @@ def open_slide(path: Path) -> Source:
     """
     image_module = pillow()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", image_module.DecompressionBombWarning)
-            with image_module.open(path) as image:
-                return _source(path, image)
+        with ExitStack() as opened:
+            with _of_any_size(image_module):
+                image = opened.enter_context(image_module.open(path))
+                _seek_largest(image)
+            check_memory(path, "the image", image.size, 4)
+            return _source(path, image)
     except SourceError:
         raise
     except Exception as error:
@@ -46,15 +53,26 @@ def open_slide(path: Path) -> Source:
         ) from error
 
 
+@contextmanager
+def _of_any_size(image_module: Any) -> Iterator[None]:
+    """Without Pillow's limit of pixels, which is one for all threads: slides are larger."""
+    with _limit:
+        most, image_module.MAX_IMAGE_PIXELS = image_module.MAX_IMAGE_PIXELS, None
+        try:
+            yield
+        finally:
+            image_module.MAX_IMAGE_PIXELS = most
+
+
 def _source(path: Path, image: Any) -> Source:
     from PIL import ImageOps
 
-    _seek_largest(image)
     orientation = int(image.getexif().get(0x0112, 1) or 1)
-    mpp = _mpp(image.info.get("dpi"))
+    dpi = _dpi(image)
+    mpp = _mpp(dpi)
     if mpp is not None and orientation in _TURNED:
         mpp = mpp[::-1]
-    mode, info = image.mode, dict(image.info)
+    mode, info = image.mode, {**image.info, "dpi": dpi}
     deep = any(";16" in str(tile) for tile in getattr(image, "tile", ()))
     turned = ImageOps.exif_transpose(image)
     if mode in _GRAY_16:
@@ -100,6 +118,23 @@ def _seek_largest(image: Any) -> None:
         image.seek(frame)
         areas.append(image.size[0] * image.size[1])
     image.seek(areas.index(max(areas)))
+
+
+def _dpi(image: Any) -> Any:
+    """Pixels an inch along x and y; None where the file does not say.
+
+    Pillow reads one of both from the EXIF of a JPEG, whatever its unit is, and takes 72 where there
+    is none.
+    """
+    if image.format not in ("JPEG", "MPO") or image.info.get("jfif_unit") in (1, 2):
+        return image.info.get("dpi")
+    exif = image.getexif()
+    inches = {2: 1.0, 3: 2.54}.get(exif.get(_RESOLUTION_UNIT, 2))
+    found = [exif.get(tag) for tag in (_X_RESOLUTION, _Y_RESOLUTION)]
+    try:
+        return tuple(float(value) * inches for value in found)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return None
 
 
 def _mpp(dpi: Any) -> tuple[float, float] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from ...errors import CodecError, PackError, row_error
 from ...images import single_image
 from ...pack import PackReader
 from . import grid
+from .arguments import finite, integer, pair, side, sides
 from .colour import to_srgb
 from .deepzoom import DeepZoom
 from .region import Pair, Raster
@@ -167,9 +167,10 @@ class WsiImageReader:
         """An associated image, (height, width, 3). Raises KeyError for an unknown one."""
         row = self._image_row(name)
         batch = self._reader.native.read(np.array([row]), *read_options(True, 1))
-        if batch.images is None:
-            raise self._error(row, "the associated image is no image")
-        return single_image(batch)
+        image = None if batch.images is None else single_image(batch)
+        if image is None or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise self._error(row, "the associated image is no RGB image of 8 bits")
+        return image
 
     def _image_row(self, name: str) -> int:
         try:
@@ -219,8 +220,8 @@ class WsiImageReader:
         if not 0 <= level < self.level_count:
             raise ValueError(f"level is {level}, there are {self.level_count}")
         raster = self._raster(level)
-        place = _integer("x", x), _integer("y", y)
-        size = _side("width", width), _side("height", height)
+        place = integer("x", x), integer("y", y)
+        size = side("width", width), side("height", height)
         return self._converted(raster.read(*place, *size, workers), srgb)
 
     def read_region(
@@ -242,15 +243,18 @@ class WsiImageReader:
 
         Raises ValueError for an ``mpp`` finer than the native one.
         """
-        target = _pair("mpp", mpp)
-        place = _finite("x_um", x_um), _finite("y_um", y_um)
-        size = _side("width", width), _side("height", height)
+        target = pair("mpp", mpp)
+        place = finite("x_um", x_um), finite("y_um", y_um)
+        size = side("width", width), side("height", height)
         number = self._level_for(target)
         level = self._slide.levels[number]
         scale = tuple(
             max(wanted / stored, 1.0) for wanted, stored in zip(target, level.mpp, strict=True)
         )
-        start = tuple(at / stored for at, stored in zip(place, level.mpp, strict=True))
+        start = tuple(
+            finite("the place in pixels", at / stored)
+            for at, stored in zip(place, level.mpp, strict=True)
+        )
         return self._converted(self._raster(number).average(start, scale, *size, workers), srgb)
 
     def _level_for(self, target: Pair) -> int:
@@ -277,13 +281,13 @@ class WsiImageReader:
         srgb: bool = False,
     ) -> npt.NDArray[Any]:
         """:meth:`read_region` with ``start`` in native pixels, and ``scale`` of them for one."""
-        factors = _pair("scale", scale)
+        factors = pair("scale", scale)
         mpp = factors[0] * self.native_mpp[0], factors[1] * self.native_mpp[1]
         number = self._level_for(mpp)
         down = self._slide.levels[number].downsample
-        place = _finite("start", start[0]) / down, _finite("start", start[1]) / down
+        place = finite("start", start[0]) / down, finite("start", start[1]) / down
         factors = max(factors[0] / down, 1.0), max(factors[1] / down, 1.0)
-        size = _side("width", width), _side("height", height)
+        size = side("width", width), side("height", height)
         return self._converted(self._raster(number).average(place, factors, *size, workers), srgb)
 
     def thumbnail(
@@ -294,10 +298,9 @@ class WsiImageReader:
         srgb: bool = False,
     ) -> npt.NDArray[Any]:
         """The whole slide, no wider and higher than ``max_size``, and never larger than it is."""
-        most = (max_size, max_size) if isinstance(max_size, int) else max_size
-        sides = [_side("max_size", side) for side in most]
-        down = max(1.0, *(side / m for side, m in zip(self.dimensions, sides, strict=True)))
-        width, height = (max(1, round(side / down)) for side in self.dimensions)
+        most = sides("max_size", max_size)
+        down = max(1.0, *(own / m for own, m in zip(self.dimensions, most, strict=True)))
+        width, height = (max(1, round(own / down)) for own in self.dimensions)
         scale = self.dimensions[0] / width, self.dimensions[1] / height
         return self.average((0, 0), scale, width, height, workers=workers, srgb=srgb)
 
@@ -322,8 +325,10 @@ class WsiImageReader:
         than Otsu's threshold on a thumbnail of at most 2048 pixels, or darker where slides are
         gray. ``tissue=0.5`` keeps the places with at least that. :meth:`iter_grid` reads them.
         """
-        mpp = max(self.native_mpp) if mpp is None else _pair("mpp", mpp)[0]
-        size, over = _side("tile_size", tile_size), _integer("overlap", overlap)
+        mpp, other = pair("mpp", max(self.native_mpp) if mpp is None else mpp)
+        if mpp != other:
+            raise ValueError(f"mpp is {mpp}, {other}, expected one number, a grid is of squares")
+        size, over = side("tile_size", tile_size), integer("overlap", overlap)
         if not 0 <= over < size:
             raise ValueError(f"overlap is {over}, expected 0 to {size - 1}")
         self._level_for((mpp, mpp))
@@ -332,39 +337,44 @@ class WsiImageReader:
         mask = grid.tissue_mask(self.thumbnail(_TISSUE_SIDE, workers=workers))
         # Pixels of the mask a micrometre.
         across, down = (
-            side / length
-            for side, length in zip(mask.shape[::-1], self.physical_dimensions, strict=True)
+            pixels / length
+            for pixels, length in zip(mask.shape[::-1], self.physical_dimensions, strict=True)
         )
-        side = size * mpp
-        found = grid.fractions(
-            mask, columns * step * across, rows * step * down, side * across, side * down
-        )
+        width, height = size * mpp * across, size * mpp * down
+        left, top = columns * step * across, rows * step * down
+        found = grid.fractions(mask, left, top, width, height)
         table = grid.table(columns, rows, step, size, mpp, found)
         if tissue is not None:
-            table = table.filter(pc.greater_equal(table["tissue"], _finite("tissue", tissue)))
+            table = table.filter(pc.greater_equal(table["tissue"], finite("tissue", tissue)))
         return table
 
     def iter_grid(
-        self, places: Any, *, batch_size: int = 32, workers: int | None = None
+        self,
+        places: Any,
+        *,
+        batch_size: int = 32,
+        workers: int | None = None,
+        srgb: bool = False,
     ) -> Iterator[npt.NDArray[Any]]:
         """The tiles of a grid, or of some of its rows in any order, in batches (n, size, size,
         channels).
 
         ``places`` is anything with ``__arrow_c_stream__`` that has the columns of :meth:`grid` that
-        say what to read.
+        say what to read. Raises KeyError where it lacks one, ValueError for NULLs, and for places
+        of several sizes.
         """
-        table = pa.table(places).select(["x_um", "y_um", "size", "mpp"])
-        for batch in table.to_batches(max_chunksize=_side("batch_size", batch_size)):
+        for batch in grid.batches(places, side("batch_size", batch_size)):
             regions = [
                 self.read_region(
-                    row["x_um"],
-                    row["y_um"],
-                    row["size"],
-                    row["size"],
-                    mpp=row["mpp"],
+                    place["x_um"],
+                    place["y_um"],
+                    place["size"],
+                    place["size"],
+                    mpp=place["mpp"],
                     workers=workers,
+                    srgb=srgb,
                 )
-                for row in batch.to_pylist()
+                for place in batch
             ]
             yield np.stack(regions)
 
@@ -399,31 +409,3 @@ class WsiImageReader:
 
 def _reopened(path: str, cache_bytes: int) -> WsiImageReader:
     return WsiImageReader(path, cache_bytes=cache_bytes)
-
-
-def _integer(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {value!r}, expected an int")
-    return value.__index__()
-
-
-def _side(name: str, value: Any) -> int:
-    side = _integer(name, value)
-    if side < 1:
-        raise ValueError(f"{name} is {side}, expected 1 or more")
-    return side
-
-
-def _finite(name: str, value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} is {number}, expected a finite number")
-    return number
-
-
-def _pair(name: str, value: Any) -> Pair:
-    """One number for both axes, or two, all above 0."""
-    numbers = tuple(map(float, value)) if isinstance(value, tuple | list) else (float(value),) * 2
-    if len(numbers) != 2 or not all(math.isfinite(n) and n > 0 for n in numbers):
-        raise ValueError(f"{name} is {value!r}, expected a number above 0, or one for x and y each")
-    return numbers

@@ -47,6 +47,8 @@ INDEX = pa.schema(
 )
 
 MAX_TILE_SIDE = 65535
+#: Coarser ones.
+MAX_LEVELS = 254
 #: Of a level, background included.
 _MAX_TILES = 1 << 28
 
@@ -110,7 +112,7 @@ def read_slide(reader: PackReader) -> Slide:
     if found != PAYLOAD_TYPE:
         raise PackError(f"{path}: is a pack of {found!r}, expected {PAYLOAD_TYPE!r}")
     version = header.get("wsi_schema_version")
-    if version not in (SCHEMA_VERSION, EXTENDED_SCHEMA_VERSION):
+    if type(version) is not int or version not in (SCHEMA_VERSION, EXTENDED_SCHEMA_VERSION):
         raise PackError(f"{path}: wsi_schema_version is {version!r}, this reader knows 1 and 2")
     try:
         return _slide(header, version)
@@ -133,13 +135,17 @@ def _slide(header: Mapping[str, Any], version: int) -> Slide:
         kinds += [(1, "uint8"), (1, "uint16"), (3, "uint16")]
         for entry in header.get("levels", []):
             factor = _count(entry, "downsample")
+            if factor <= levels[-1].downsample or len(levels) > MAX_LEVELS:
+                raise ValueError(f"levels are not up to {MAX_LEVELS}, from the finest on")
             width, height = -(-levels[0].width // factor), -(-levels[0].height // factor)
             coarser = (mpp[0] * factor, mpp[1] * factor)
             levels.append(Level(width, height, *tile, factor, coarser))
-    if (channels, dtype) not in kinds:
+    if type(channels) is not int or (channels, dtype) not in kinds:
         raise ValueError(f"pixels of {channels} samples of {dtype}")
-    largest = np.iinfo(dtype).max
-    if len(background) != channels or not all(0 <= int(v) <= largest for v in background):
+    samples = range(np.iinfo(dtype).max + 1)
+    if not isinstance(background, list) or not all(type(v) is int for v in background):
+        raise ValueError(f"background {background}")
+    if len(background) != channels or not all(value in samples for value in background):
         raise ValueError(f"background {background}")
     for level in levels:
         columns, rows = level.grid
@@ -155,7 +161,7 @@ def _slide(header: Mapping[str, Any], version: int) -> Slide:
         levels=tuple(levels),
         dtype=np.dtype(dtype),
         channels=channels,
-        background=tuple(int(value) for value in background),
+        background=tuple(background),
         raster_codec_id=RASTER_IDS[codec],
         version=version,
     )
@@ -169,10 +175,10 @@ def _count(fields: Mapping[str, Any], name: str) -> int:
 
 
 def _positive(fields: Mapping[str, Any], name: str) -> float:
-    value = float(fields[name])
-    if not (math.isfinite(value) and value > 0):
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ValueError(f"{name} is {value!r}")
-    return value
+    return float(value)
 
 
 class SlideIndex:
@@ -254,7 +260,8 @@ class SlideIndex:
         column = self._table[name]
         if not pa.types.is_integer(column.type):
             raise PackError(f"{self._path}: the index column {name} is of {column.type}")
-        return pc.fill_null(column.cast(pa.int64()), -1).to_numpy()
+        # What is beyond 63 bits becomes negative, as wrong as it is.
+        return pc.fill_null(column.cast(pa.int64(), safe=False), -1).to_numpy()
 
     def _wrong(self, row: int, reason: str) -> PackError:
         return row_error(PackError, self._path, row, reason)

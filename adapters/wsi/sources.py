@@ -111,10 +111,6 @@ class NativeTiles:
         Raises SourceError for one that is broken or of another shape.
         """
         payloads = self.stored.read(places)
-        if check == "decode":
-            for place, payload in zip(places, payloads, strict=True):
-                self._decoded(place, payload)
-            return payloads
         try:
             found = self.decoder.check_whole(payloads, 1)
         except CodecError as error:
@@ -123,6 +119,9 @@ class NativeTiles:
         if set(found) != {(self._shape, np.dtype(np.uint8))}:
             for place, (shape, dtype) in zip(places, found, strict=True):
                 self._check_shape(place, shape, dtype)
+        if check == "decode":
+            for place, payload in zip(places, payloads, strict=True):
+                self._decoded(place, payload)
         return payloads
 
     @property
@@ -145,7 +144,8 @@ class NativeTiles:
         self, place: tuple[int, int], shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
         if shape != self._shape or dtype != np.uint8:
-            raise broken_tile(self.path, *place, f"is {shape} of {dtype}, expected {self._shape}")
+            reason = f"is {shape} of {dtype}, expected {self._shape} of uint8"
+            raise broken_tile(self.path, *place, reason)
 
 
 def broken_tile(path: Path, tile_x: int, tile_y: int, reason: object) -> SourceError:
@@ -226,6 +226,8 @@ class Source:
         return self.storage["native_compressed_bytes"] * 8 / (self.width * self.height)
 
     def __post_init__(self) -> None:
+        size = self.width, self.height
+        check_extent(self.path, size, size)
         for image in self.associated:
             height, width, _ = image.pixels.shape
             check_associated(self.path, image.name, (width, height))

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-import base64
-import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...codec import Codec
-from .._tile_images import pillow
-from .pillow_source import associated_image
-from .scanners import composed, ventana_mpp
+from .scanners import Lengths, composed, pixel_size
 from .sources import (
     AssociatedImage,
-    NativeTiles,
     Source,
     SourceError,
-    broken_tile,
-    check_memory,
+    check_associated,
     micrometres,
-    on_colour,
     plain,
 )
-from .tiled import TiledPixels
+from .tiff_tiles import JPEG, JPEG2000, TiffTiles, compression_of, not_stored
 
-_MAX_TABLES = 16 << 10
-#: Of tiles that lie one behind the other, read at once.
-_READ_BYTES = 4 << 20
-#: Values of the tag Compression.
-_JPEG = 7
-_APERIO_YCBCR, _APERIO_RGB = 33003, 33005
-_JPEG2000 = (_APERIO_YCBCR, _APERIO_RGB, 34712)
+_ICC_PROFILE = 34675
+#: Values of the tag Compression, beside those of JPEG.
+_OLD_JPEG, _WEBP = 6, 50001
 _LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)
 #: What Aperio's descriptions say of codec and quality: "JPEG/RGB Q=70".
 _APERIO_CODEC = re.compile(r"(\w+/\w+) Q=(\d+)")
-#: Values of the tag PhotometricInterpretation.
-_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB, _YCBCR = 0, 1, 2, 6
 
 
 def open_slide(path: Path) -> Source:
-    """The largest raster of a TIFF file; metadata and associated images by TiffSlide."""
+    """The largest raster of a TIFF file, what TiffSlide knows of it, and the images beside it."""
     try:
         import tifffile
     except ImportError as error:
@@ -82,12 +68,11 @@ def _largest(file: Any, path: Path) -> Any:
 
 
 def _source(path: Path, file: Any, page: Any) -> Source:
-    tiles = _TiffTiles(path, page)
-    facts, images, backend = _slide_facts(path)
-    if file.is_scn:
-        images = tuple(_leica_macros(file, page))
-    icc = page.tags.get(34675)
-    compression = _name(page.compression)
+    tiles = TiffTiles(path, page)
+    facts, backend = _slide_facts(path)
+    beside = [series for series in file.series if series.keyframe.index != page.index]
+    images = tuple(_associated(path, beside, "macro" if file.is_scn else None)) if facts else ()
+    compression = compression_of(page)
     described = _APERIO_CODEC.search(page.description)
     size, dtype = (page.imagewidth, page.imagelength), page.dtype.newbyteorder("=")
     return Source(
@@ -96,12 +81,12 @@ def _source(path: Path, file: Any, page: Any) -> Source:
         height=size[1],
         channels=tiles.channels,
         dtype=dtype,
-        pixels=TiledPixels(size, tiles.size, tiles.channels, dtype, tiles.tile),
+        pixels=tiles.pixels(),
         backend=backend,
         format=path.suffix[1:].lower(),
         mode="RGB" if tiles.channels == 3 else "L" if dtype.itemsize == 1 else "I;16",
-        mpp=_mpp(facts, page, ventana_mpp(file)),
-        icc_profile=bytes(icc.value) if icc is not None else None,
+        mpp=_mpp(facts, page, pixel_size(file, size)),
+        icc_profile=_icc_profile(path, page),
         orientation=1,
         info=facts,
         storage={
@@ -116,21 +101,24 @@ def _source(path: Path, file: Any, page: Any) -> Source:
         },
         native=tiles.native,
         associated=images,
-        keeps_associated=backend == "TiffSlide",
+        keeps_associated=backend == "TiffSlide" and len(images) == len(beside),
     )
 
 
-def _name(compression: Any) -> str:
-    return getattr(compression, "name", str(compression))
-
-
 def _is_lossy(page: Any) -> bool | None:
-    if page.compression in (_JPEG, 6, *_JPEG2000, 50001):
+    if page.compression in (JPEG, _OLD_JPEG, *JPEG2000, _WEBP):
         return True
     return False if page.compression in _LOSSLESS else None
 
 
-def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...], str]:
+def _icc_profile(path: Path, page: Any) -> bytes | None:
+    value = getattr(page.tags.get(_ICC_PROFILE), "value", None)
+    if value is not None and not isinstance(value, bytes):
+        raise SourceError(f"{path}: its ICC profile is not of bytes")
+    return value
+
+
+def _slide_facts(path: Path) -> tuple[dict[str, Any], str]:
     """What TiffSlide knows of the slide; nothing of files that it does not open."""
     try:
         import tiffslide
@@ -138,213 +126,60 @@ def _slide_facts(path: Path) -> tuple[dict[str, Any], tuple[AssociatedImage, ...
         raise ImportError("TIFF slides need tiffslide: pip install iac-query[wsi]") from error
     try:
         # A file of ours: TiffSlide leaves it open where it fails.
-        with open(path, "rb") as file, tiffslide.TiffSlide(file) as slide:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
-                facts = {str(key): plain(value) for key, value in slide.properties.items()}
-            images = tuple(
-                associated_image(name, image)
-                for name, image in sorted(slide.associated_images.items())
-            )
-            return facts, images, "TiffSlide"
+        with (
+            warnings.catch_warnings(),
+            open(path, "rb") as file,
+            tiffslide.TiffSlide(file) as slide,
+        ):
+            warnings.simplefilter("ignore", UserWarning)  # of what it knows of a maker
+            facts = {str(key): plain(value) for key, value in slide.properties.items()}
+            return facts, "TiffSlide"
     except Exception:  # of any kind: a generic TIFF file is a slide all the same
-        return {}, (), "tifffile"
+        return {}, "tifffile"
 
 
-def _leica_macros(file: Any, page: Any) -> Iterator[AssociatedImage]:
-    """Photographs of the whole slide, which TiffSlide has no name for."""
-    others = [series for series in file.series if series.keyframe.index != page.index]
-    for number, series in enumerate(others, start=1):
-        name = "macro" if number == 1 else f"macro-{number}"
-        yield associated_image(name, pillow().fromarray(series.asarray()))
+def _associated(path: Path, beside: Sequence[Any], name: str | None) -> Iterator[AssociatedImage]:
+    """Images beside the raster, by the names that they have, or ``name``: label, macro, thumbnail.
 
-
-def _mpp(facts: dict[str, Any], page: Any, told: Any) -> tuple[float, float] | None:
-    x, y = facts.get("tiffslide.mpp-x") or told, facts.get("tiffslide.mpp-y") or told
-    if x is None or y is None:
-        unit = getattr(page.tags.get("ResolutionUnit"), "value", 2)
-        length = {2: 25400.0, 3: 10000.0}.get(int(unit))
-        found = [getattr(page.tags.get(f"{axis}Resolution"), "value", None) for axis in "XY"]
-        if length is None or None in found:
-            return None
-        ratios = [top / bottom if bottom else 0 for top, bottom in found]
-        if min(ratios) <= 0:
-            return None
-        x, y = (length / ratio for ratio in ratios)
-    return micrometres(x, y)
-
-
-class _TiffTiles:
-    """Tiles or strips of a page, read by positions in the file: any number of threads at once."""
-
-    def __init__(self, path: Path, page: Any) -> None:
-        self._path = path
-        self._page = page
-        self._check()
-        self.channels = 1 if page.samplesperpixel == 1 else 3
-        height, width = page.imagelength, page.imagewidth
-        if page.is_tiled:
-            self.size = page.tilewidth, page.tilelength
-        else:
-            self.size = width, min(page.rowsperstrip or height, height)
-        check_memory(path, "a tile", self.size, page.samplesperpixel * page.dtype.itemsize)
-        self._grid = -(-width // self.size[0]), -(-height // self.size[1])
-        planes = page.samplesperpixel if page.planarconfig == 2 else 1
-        if len(page.dataoffsets) < self._grid[0] * self._grid[1] * planes:
-            raise SourceError(
-                f"{path}: its directory lists {len(page.dataoffsets)} tiles, the raster has "
-                f"{self._grid[0]} x {self._grid[1]}"
-            )
-        self._planes = planes
-        # The file is closed when they are needed.
-        self._offsets, self._lengths = page.dataoffsets, page.databytecounts
-        self._decode, self._tables = page.decode, page.jpegtables
-        encoding = self._encoding()
+    Those without a name are left out, and kinds that are neither gray nor RGB of 8 bits. Raises
+    SourceError for one that is broken.
+    """
+    seen: Counter[str] = Counter()
+    for series in beside:
+        named, page = name or series.name.lower(), series.keyframe
+        if not named or len(series.pages) > 1 or page.dtype != np.uint8 or not_stored(page):
+            continue
+        size = page.imagewidth, page.imagelength
+        check_associated(path, named, size)
         try:
-            self._codec = Codec.create(encoding[0], **encoding[1]) if encoding else None
-        except ValueError as error:
-            raise SourceError(f"{path}: {error}") from error
-        self.native = self._native(*encoding) if encoding else None
+            tiles = TiffTiles(path, page)
+            pixels = tiles.pixels().read(0, 0, *size, 1)
+        except SourceError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            raise SourceError(f"{path}: {named} cannot be read: {reason}") from error
+        seen[named] += 1
+        yield AssociatedImage(
+            named if seen[named] == 1 else f"{named}-{seen[named]}",
+            np.repeat(pixels, 3 // tiles.channels, axis=2),
+            {1: "L", 3: "RGB", 4: "RGBA"}[page.samplesperpixel],
+            "composited_on_white" if page.samplesperpixel == 4 else "none",
+            {},
+            None,
+        )
 
-    def _check(self) -> None:
-        page, path = self._page, self._path
-        gray = page.photometric in (_BLACK_IS_ZERO, _WHITE_IS_ZERO) and page.samplesperpixel == 1
-        colour = page.photometric in (_RGB, _YCBCR) and page.samplesperpixel in (3, 4)
-        if page.photometric == _YCBCR and page.compression not in (_JPEG, _APERIO_YCBCR):
-            colour = page.compression in _JPEG2000
-        eight = page.dtype == np.uint8
-        if not (gray or colour) or not (eight or page.dtype == np.uint16):
-            photometric = getattr(page.photometric, "name", page.photometric)
-            raise SourceError(
-                f"{path}: pixels are {page.samplesperpixel} samples of {page.dtype}, "
-                f"{photometric}; gray and RGB of uint8 and uint16 can be stored"
-            )
-        if page.samplesperpixel == 4 and not eight:
-            raise SourceError(f"{path}: has alpha of more than 8 bits")
 
-    def _encoding(self) -> tuple[str, dict[str, Any]] | None:
-        """What our codecs need for the tiles that they decode: tifffile passes damaged ones."""
-        page = self._page
-        is_colour = page.samplesperpixel == 3 and self._planes == 1
-        decoding: dict[str, Any] = {}
-        if page.compression == _JPEG and page.dtype == np.uint8 and page.samplesperpixel in (1, 3):
-            if is_colour:
-                space = "YCbCr" if page.photometric == _YCBCR else "RGB"
-                decoding["encoded_color_space"] = space
-            tables = self._tables
-            decoding["tables_base64"] = tables and base64.b64encode(tables).decode()
-            return Codec.JPEG, decoding
-        if page.compression in _JPEG2000:
-            if is_colour and (page.compression == _APERIO_YCBCR or page.photometric == _YCBCR):
-                decoding["encoded_color_space"] = "YCbCr"
-            return Codec.JPEG2000, decoding
-        return None
+def _mpp(facts: dict[str, Any], page: Any, told: Lengths) -> tuple[float, float] | None:
+    """The first that is one, of what the file's XML says, TiffSlide, and the directory."""
+    known = facts.get("tiffslide.mpp-x"), facts.get("tiffslide.mpp-y")
+    found = (micrometres(*pair) for pair in (told, known, _resolution(page)))
+    return next(filter(None, found), None)
 
-    def _native(self, codec: str, decoding: dict[str, Any]) -> NativeTiles | None:
-        """The tiles to store as they are, where they can be."""
-        page = self._page
-        whole = page.is_tiled and self._planes == 1 and page.jpegheader is None
-        if not whole or page.dtype != np.uint8 or page.samplesperpixel != 3:
-            return None
-        if self._tables is not None and len(self._tables) > _MAX_TABLES:
-            return None
-        name = _name(page.compression)
-        return NativeTiles.create(self._path, codec, decoding, name, self.size, self)
 
-    def there(self) -> npt.NDArray[np.bool_]:
-        """Whether there is a tile, (rows, columns)."""
-        columns, rows = self._grid
-        lengths = self._lengths[: rows * columns]
-        return np.array([length != 0 for length in lengths]).reshape(rows, columns)
-
-    def read(self, places: Sequence[tuple[int, int]]) -> list[Any]:
-        """The bytes of tiles in places (column, row), None where the file has none."""
-        return self._stored([row * self._grid[0] + column for column, row in places])
-
-    def _stored(self, indexes: Sequence[int]) -> list[Any]:
-        """The bytes of tiles or strips; None where the file has none."""
-        found: list[Any] = []
-        with open(self._path, "rb", buffering=0) as file:
-            end = os.fstat(file.fileno()).st_size
-            for run in self._runs(indexes):
-                offset, lengths = self._offsets[run[0]], [self._lengths[index] for index in run]
-                there = 0 <= offset < end and lengths[0] > 0
-                size = min(sum(lengths), end - offset)
-                data: Any = os.pread(file.fileno(), size, offset) if there else b""
-                if len(run) > 1:
-                    data = memoryview(data)
-                for index, length in zip(run, lengths, strict=True):
-                    piece, data = data[:length], data[length:]
-                    if len(piece) != length:
-                        raise self._broken(index, f"ends after {len(piece)} of {length} bytes")
-                    found.append(piece if length else None)
-        return found
-
-    def _runs(self, indexes: Sequence[int]) -> Iterator[list[int]]:
-        """What lies one behind the other in the file, within bounds; what is missing by itself."""
-        run: list[int] = []
-        start = end = 0
-        for index in indexes:
-            offset, length = self._offsets[index], self._lengths[index]
-            if run and (offset != end or length <= 0 or offset + length > start + _READ_BYTES):
-                yield run
-                run = []
-            if not run:
-                start = offset
-            run.append(index)
-            end = offset + length if length > 0 else -1
-        if run:
-            yield run
-
-    def _broken(self, index: int, reason: object) -> SourceError:
-        per_plane = self._grid[0] * self._grid[1]
-        y, x = divmod(index % per_plane, self._grid[0])
-        if self._page.is_tiled:
-            return broken_tile(self._path, x, y, reason)
-        return SourceError(f"{self._path}: strip {y} {reason}")
-
-    def tile(self, column: int, row: int) -> npt.NDArray[Any]:
-        """The pixels of a tile or strip, (height, width, channels), cut to the raster."""
-        width = min(self.size[0], self._page.imagewidth - column * self.size[0])
-        height = min(self.size[1], self._page.imagelength - row * self.size[1])
-        first = row * self._grid[0] + column
-        if self.native is not None:
-            return self.native.pixels(column, row)[:height, :width]
-        per_plane = self._grid[0] * self._grid[1]
-        planes = [self._decoded(first + plane * per_plane) for plane in range(self._planes)]
-        if all(plane is None for plane in planes):
-            shape = (height, width, self.channels)
-            return np.full(shape, np.iinfo(self._page.dtype).max, self._page.dtype)
-        if any(plane is None for plane in planes):
-            raise self._broken(first, "lacks some of its planes")
-        tile = np.concatenate([plane[:height, :width] for plane in planes], axis=2)
-        shape = (height, width, self._page.samplesperpixel)
-        if tile.shape != shape or tile.dtype != self._page.dtype:
-            raise self._broken(first, f"is {tile.shape} of {tile.dtype}, expected {shape}")
-        if self._page.photometric == _WHITE_IS_ZERO:
-            tile = np.iinfo(tile.dtype).max - tile
-        return on_colour(tile) if tile.shape[2] == 4 else tile
-
-    def _decoded(self, index: int) -> npt.NDArray[Any] | None:
-        (data,) = self._stored([index])
-        if data is None:
-            return None
-        try:
-            if self._codec is not None:
-                tile = self._codec.decode(self._as_stream(data))
-                return tile.reshape(*tile.shape[:2], -1)
-            tile, _, _ = self._decode(data, index, jpegtables=self._tables)
-        except Exception as error:
-            raise self._broken(
-                index, f"cannot be decoded ({type(error).__name__}: {error})"
-            ) from error
-        if tile is None or tile.ndim != 4 or tile.shape[0] != 1:
-            raise self._broken(index, "cannot be decoded")
-        return tile[0]
-
-    def _as_stream(self, data: bytes) -> bytes:
-        """An interval of an NDPI file's one JPEG as a JPEG of its own, which ends with no restart
-        marker; other tiles are such already.
-        """
-        header = self._page.jpegheader
-        return data if header is None else header + data[: data.rfind(b"\xff")] + b"\xff\xd9"
+def _resolution(page: Any) -> Lengths:
+    unit = getattr(page.tags.get("ResolutionUnit"), "value", 2)
+    length = {2: 25400.0, 3: 10000.0}.get(int(unit))
+    found = [getattr(page.tags.get(f"{axis}Resolution"), "value", None) for axis in "XY"]
+    if length is None or None in found:
+        return None, None
+    x, y = (length * bottom / top if top else None for top, bottom in found)
+    return x, y

@@ -99,6 +99,14 @@ TEST_CASE("decoding takes whatever parameters a header has") {
   }
 }
 
+TEST_CASE("impossible parameters of what is stored are errors of its codec") {
+  for (const char* params : {"{\"tables_base64\": \"?\"}", "{\"tables_base64\": 5}",
+                             "{\"encoded_color_space\": \"CMYK\"}", "[]"}) {
+    CHECK(thrown_by([&] { make_decoder("jpeg", params); }).kind == Error::Kind::codec);
+    CHECK(thrown_by([&] { make_codec("jpeg", params); }).kind == Error::Kind::argument);
+  }
+}
+
 TEST_CASE("what is encoded decodes to itself") {
   for (const auto& [name, params] : {std::pair{"none", "{}"},
                                      {"zstd", "{\"level\": 3}"},

@@ -50,9 +50,13 @@ std::shared_ptr<const Codec> make_codec(std::string_view name, std::string_view 
 
 std::shared_ptr<const Codec> make_decoder(std::string_view name, std::string_view params) {
   const Entry& entry = find(name);
-  Params given(name, entry.decoding.empty() ? "{}" : params);
-  given.keep(entry.decoding);
-  return entry.make(given);
+  try {
+    Params given(name, entry.decoding.empty() ? "{}" : params);
+    given.keep(entry.decoding);
+    return entry.make(given);
+  } catch (const Error& error) {  // of what is stored, not of what the caller asks for
+    throw Error(Error::Kind::codec, error.reason());
+  }
 }
 
 }  // namespace iac
