@@ -16,6 +16,9 @@ namespace iac {
 
 namespace fs = std::filesystem;
 
+// So much goes to disk at a time while the next is written.
+static constexpr uint64_t writeback_bytes = uint64_t{8} << 20;
+
 static Error exists(const std::string& path) {
   return Error(Error::Kind::system, "pack already exists, pass overwrite=True to replace it",
                EEXIST)
@@ -79,7 +82,7 @@ int64_t OutputFile::write_some(uint64_t offset, Bytes data) {
 int OutputFile::sync() { return fsync(descriptor_) == 0 ? 0 : errno; }
 
 void OutputFile::write_at(uint64_t offset, Bytes data) {
-  const uint64_t start = offset;
+  if (offset != run_end_) run_begin_ = offset;
   while (!data.empty()) {
     const int64_t written = write_some(offset, data);
     if (written == -EINTR) continue;
@@ -89,7 +92,10 @@ void OutputFile::write_at(uint64_t offset, Bytes data) {
     offset += static_cast<uint64_t>(written);
     data = data.subspan(static_cast<size_t>(written));
   }
-  if (offset > start) platform::begin_writeback(descriptor_, start, offset - start);
+  run_end_ = offset;
+  if (run_end_ - run_begin_ < writeback_bytes) return;
+  platform::begin_writeback(descriptor_, run_begin_, run_end_ - run_begin_);
+  run_begin_ = run_end_;
 }
 
 void OutputFile::publish() {

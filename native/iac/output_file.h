@@ -37,6 +37,7 @@ class OutputFile {
   bool overwrite_;
   unsigned generation_;  // of the process that made it
   int descriptor_ = -1;
+  uint64_t run_begin_ = 0, run_end_ = 0;  // last written one behind the other, not on their way yet
 };
 
 }  // namespace iac

@@ -7,8 +7,9 @@
 
 namespace iac {
 
-// Small payloads are collected to so much before they are written.
-static constexpr size_t pending_bytes = size_t{1} << 20;
+// Small payloads are collected to so much before they are written; of many that lie together so
+// much is written at a time, while the caches have what the crc32 was computed of.
+static constexpr size_t pending_bytes = size_t{256} << 10;
 
 Writer::Writer(std::unique_ptr<OutputFile> file, std::string header_json, const Segments& segments)
     : file_(std::move(file)),
@@ -46,22 +47,25 @@ void Writer::append(Bytes payload) {
 
 void Writer::append_all(Bytes data, std::span<const uint64_t> offsets) {
   if (offsets.empty()) return;
-  const uint64_t first = offsets.front();
+  uint64_t first = offsets.front();  // of what is not written yet
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
-    if (offsets[i] > offsets[i + 1] || offsets[i + 1] > data.size()) {
+    const uint64_t begin = offsets[i], end = offsets[i + 1];
+    if (begin > end || end > data.size()) {
       throw Error(Error::Kind::argument, "offsets of records are not inside their data");
     }
-    const Bytes payload = data.subspan(offsets[i], offsets[i + 1] - offsets[i]);
-    add(payload, data_length_ + (offsets[i] - first));
+    add(data.subspan(begin, end - begin), data_length_ + (begin - first));
+    if (end - first >= pending_bytes || i + 2 == offsets.size()) {
+      write(data.subspan(first, end - first));
+      first = end;
+    }
   }
-  if (offsets.size() > 1) write(data.subspan(first, offsets.back() - first));
 }
 
 void Writer::append_data(Bytes data) { write(data); }
 
 void Writer::write(Bytes data) {
   if (pending_.size() + data.size() > pending_bytes) flush();
-  if (data.size() > pending_bytes) {
+  if (data.size() >= pending_bytes) {
     file_->write_at(data_offset_ + data_length_, data);
   } else {
     pending_.insert(pending_.end(), data.begin(), data.end());
