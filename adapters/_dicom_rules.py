@@ -204,8 +204,9 @@ def _contradictions(pixel: Mapping[str, Any]) -> Iterator[tuple[str, Severity]]:
         yield "its frame has no pixels by rows, columns and samples_per_pixel", "error"
     interpretation = pixel["photometric_interpretation"]
     if _SAMPLES.get(interpretation, samples) != samples:
+        # Files have such, and are read by the number of samples.
         reason = f"photometric_interpretation is {interpretation}, samples_per_pixel {samples}"
-        yield reason, "error"
+        yield reason, "note"
     bits, stored = pixel["bits_allocated"], pixel["bits_stored"]
     if not 1 <= stored <= bits:
         yield f"bits_stored is {stored}, bits_allocated {bits}", "error"

@@ -1,5 +1,6 @@
 #include "iac/codec/codec.h"
 
+#include "iac/codec/jpeg/stream.h"
 #include "iac/workers.h"
 #include "python/bindings.h"
 
@@ -117,6 +118,15 @@ py::object wrapped(const std::shared_ptr<const Codec>& made) {
   return py::cast(std::dynamic_pointer_cast<ByteCodec>(codec));
 }
 
+// What a JPEG stream says of its colours: whether it is JFIF, and Adobe's transform or None.
+py::tuple jpeg_colours(py::handle stream) {
+  const BufferView view(stream);
+  const jpeg::Header header = jpeg::read_header(view.bytes());
+  const py::object transform =
+      header.adobe_transform < 0 ? py::none() : py::object(py::int_(header.adobe_transform));
+  return py::make_tuple(header.jfif, transform);
+}
+
 }  // namespace
 
 void bind_codec(py::module_& module) {
@@ -146,6 +156,7 @@ void bind_codec(py::module_& module) {
         return wrapped(make_decoder(name, params));
       },
       py::arg("name"), py::arg("params"));
+  module.def("jpeg_colours", &jpeg_colours, py::arg("stream"));
 }
 
 }  // namespace iac::python
