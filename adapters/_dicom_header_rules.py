@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import binascii
 import itertools
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -44,6 +46,8 @@ _PIXEL_ELEMENTS = {
 }
 _SERIES_ELEMENTS = {"study_uid": "0020000D", "series_uid": "0020000E"}
 
+_VR = re.compile("[A-Z]{2}")
+
 #: Instances whose headers are in memory at a time, and bytes of them; a larger one comes alone.
 _PIECE, _PIECE_BYTES = 256, 64 << 20
 #: Of one original header.
@@ -65,6 +69,10 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
             for row, header in _headers(pack, rows):
                 if isinstance(header, Finding):
                     yield header
+                    continue
+                if not _is_model(header):
+                    reason = "its header is no DICOM JSON model (PS3.18 F.2)"
+                    yield pack.finding("payload", reason, row)
                     continue
                 number = said[row]["series_idx"]
                 yield from _compared(pack, row, header, said[row], series[number])
@@ -101,6 +109,34 @@ def _headers(pack: CheckedPack, rows: Rows) -> Iterator[tuple[int, Json | Findin
             yield row, json.loads(bytes(texts[at]))
         except (RecursionError, ValueError):
             yield row, pack.finding("payload", "its header is no JSON that can be read", row)
+
+
+def _is_model(elements: Any) -> bool:
+    """Whether a dataset, or an item of a sequence, is what PS3.18 F.2 says."""
+    return isinstance(elements, dict) and all(map(_is_element, elements.values()))
+
+
+def _is_element(element: Any) -> bool:
+    if not isinstance(element, dict) or not isinstance(element.get("vr"), str):
+        return False
+    vr, values, inline = element["vr"], element.get("Value", []), element.get("InlineBinary", "")
+    if not _VR.fullmatch(vr) or not isinstance(values, list) or not isinstance(inline, str):
+        return False
+    try:
+        binascii.a2b_base64(inline, strict_mode=True)
+    except ValueError:
+        return False
+    if vr == "SQ":
+        return all(map(_is_model, values))
+    if vr == "PN":
+        return all(value is None or _is_name(value) for value in values)
+    return all(isinstance(v, str | int | float | None) and not isinstance(v, bool) for v in values)
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a value is the groups of a person's name, or the text of one that was kept."""
+    groups = value.values() if isinstance(value, dict) else [value]
+    return all(isinstance(group, str) for group in groups)
 
 
 def _series_of(pack: CheckedPack) -> list[Json]:

@@ -75,9 +75,12 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
         if any(pack.has("index", name) for name in EXACT.names):
             more += EXACT
         index |= {field.name: field.type for field in more}
+    slides = dict(_SCHEMA.slides)
+    if pack.has("slide", "patient_id"):
+        slides["patient_id"] = pa.string()
     unusable = False
-    for table, schema in (("slide", _SCHEMA.slides), ("index", index)):
-        for finding in check_columns(pack, table, schema):
+    for table, schema in (("slide", slides), ("index", index)):
+        for finding in check_columns(pack, table, schema, nullable=("patient_id",)):
             unusable |= finding.row is None
             yield finding
         unusable |= any(pack.column(table, name) is None for name in schema)

@@ -157,11 +157,13 @@ def test_run_lengths_are_not_padded(tmp_path, storage):
 
 @pytest.mark.parametrize("storage", ["jxl", "original"])
 def test_run_lengths_may_be_followed_by_anything(tmp_path, storage):
-    """As for pydicom; what is built can be read."""
+    """As for pydicom, and what is built can be read."""
     frame = encoded("rle")[0] + b"\x07abcdefgh\xffx\0"
     file = file_with(RLELossless, items(b"", frame), NumberOfFrames=1)
     with pack_of(tmp_path / "x.iac", file, storage=storage) as pack:
         assert np.array_equal(pack.read_pixel_array(0), ARRAYS[0])
+        if storage == "original":
+            assert pack.read_dicom(0) == file
     assert iac.validate(tmp_path / "x.iac", max_decode=0).ok
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from pydicom.pixels.decoders.base import Decoder
 from pydicom.tag import BaseTag
 from pydicom.uid import UID, ExplicitVRBigEndian, RLELossless
 
+from ... import _native
 from . import plugin, schema
 from .model import PIXEL_ELEMENTS
 
@@ -309,6 +310,14 @@ def stored_frame(frame: bytes, array: npt.NDArray[Any], pixel: ImagePixel) -> in
     except ValueError:
         return schema.FRAME_NONE
     return codec_id if np.array_equal(found, array) else schema.FRAME_NONE
+
+
+def are_readable(frames: Sequence[bytes], pixel: ImagePixel) -> bool:
+    """Whether the core takes frames of RLE, which pydicom also reads where they are longer."""
+    if pixel.transfer_syntax != RLELossless:
+        return True
+    pixels, size = pixel.rows * pixel.columns, pixel.dtype.itemsize
+    return all(_native.is_rle(frame, pixels, pixel.samples_per_pixel, size) for frame in frames)
 
 
 def pixels_of(

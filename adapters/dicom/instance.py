@@ -177,11 +177,12 @@ def frames_as_pixels(ds: Dataset, instance: Instance) -> Iterator[Frame]:
 def frames_as_they_are(ds: Dataset, data: bytes, instance: Instance) -> Iterator[Frame]:
     """Each frame's bytes; the instance gets what else the file consists of.
 
-    Where frames share bytes it gets the whole file, and frames are kept as their pixels.
+    Where frames share bytes, or pydicom alone reads them, it gets the whole file, and frames are
+    kept as their pixels.
     """
     pixel = instance.pixel
     encoded = None if pixel is None else frames.encoded_frames(ds, pixel)
-    if pixel is None or encoded is None:
+    if pixel is None or encoded is None or not frames.are_readable(encoded, pixel):
         instance.header = _encoded(exact.whole(data))
         yield from frames_as_pixels(ds, instance)
         return

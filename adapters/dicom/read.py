@@ -375,12 +375,14 @@ class DicomPatientReader:
             return plane_of(model["dataset"], frame, row)
         except ValueError as error:
             raise self._error(row, str(error)) from error
+        except (AttributeError, KeyError, TypeError) as error:  # of JSON that is no DICOM model
+            raise self._error(row, f"its header is damaged: {error}") from error
 
     def _require_whole(self, row: int, model: Any, frame: int, needed: set[str]) -> None:
         """Raises PackError where one of the elements is there but not what its VR says."""
         try:
             broken = sorted(broken_elements(model, frame) & needed)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._error(row, f"its header is damaged: {error}") from error
         if broken:
             tag = broken[0]

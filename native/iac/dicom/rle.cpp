@@ -15,11 +15,10 @@ constexpr uint64_t max_expansion = 64;
 
 Error bad(const std::string& reason) { return {Error::Kind::codec, "RLE: " + reason}; }
 
-// PackBits, to every `step`-th byte (G.3.2). What a segment has beyond the pixels is padding, as
-// for pydicom.
+// PackBits, to every `step`-th byte (G.3.2).
 void decode_segment(Bytes segment, uint64_t pixels, std::byte* out, uint64_t step) {
-  uint64_t done = 0;
-  for (size_t at = 0; at < segment.size() && done < pixels;) {
+  uint64_t done = 0, more = 0;
+  for (size_t at = 0; at < segment.size();) {
     const auto head = static_cast<unsigned>(segment[at++]);
     if (head == 128) continue;
     const bool repeats = head > 128;
@@ -27,10 +26,12 @@ void decode_segment(Bytes segment, uint64_t pixels, std::byte* out, uint64_t ste
                                    : std::min<uint64_t>(head + 1, segment.size() - at);
     const uint64_t run = std::min(there, pixels - done);
     for (uint64_t i = 0; i < run; ++i) out[done++ * step] = segment[repeats ? at : at + i];
+    more += there - run;
     at += repeats ? 1 : there;
   }
-  if (done == pixels) return;
-  throw bad("a segment of " + std::to_string(done) + " bytes, the index table says " +
+  // An odd number of bytes may have been padded before it was encoded.
+  if (done == pixels && more <= 1) return;
+  throw bad("a segment of " + std::to_string(done + more) + " bytes, the index table says " +
             std::to_string(pixels));
 }
 
