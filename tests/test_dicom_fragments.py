@@ -100,7 +100,7 @@ def test_wrong_basic_offset_tables(tmp_path, codec, wrong, storage):
     frames = encoded(codec)
     table = basic(OFFSETS[wrong](offsets_of(frames)))
     file = file_with(SYNTAXES[codec], items(table, *frames))
-    refused(tmp_path, file, "Number of Frames says 3|Unable to decode", storage)
+    refused(tmp_path, file, "Number of Frames says 3|Unable to decode|bytes cannot be", storage)
 
 
 LENGTHS = "are not of the same frames"
@@ -144,6 +144,13 @@ FRAGMENTS = {
 def test_fragments_that_are_no_frames(tmp_path, codec, wrong, storage):
     fragments = FRAGMENTS[wrong](encoded(codec))
     refused(tmp_path, file_with(SYNTAXES[codec], items(b"", *fragments)), ".", storage)
+
+
+@pytest.mark.parametrize("storage", ["jxl", "original"])
+def test_run_lengths_of_more_pixels_than_memory_holds(tmp_path, storage):
+    sizes = {"Rows": 65535, "Columns": 65535, "NumberOfFrames": 1}
+    file = file_with(RLELossless, items(b"", encoded("rle")[0]), **sizes)
+    refused(tmp_path, file, "bytes cannot be 65535 x 65535 pixels", storage)
 
 
 @pytest.mark.parametrize("storage", ["jxl", "original"])

@@ -260,6 +260,9 @@ def _require_no_more(ds: Dataset, pixel: ImagePixel, count: int) -> None:
 
 def decoded_frame(frame: bytes, pixel: ImagePixel) -> npt.NDArray[Any]:
     """One encoded frame as :func:`decoded_frames` gives it."""
+    if pixel.transfer_syntax == RLELossless and pixel.rows * pixel.columns > 64 * len(frame):
+        # At best two bytes are 128; pydicom would take the memory before it looks.
+        raise ValueError(f"RLE: {len(frame)} bytes cannot be {pixel.rows} x {pixel.columns} pixels")
     source = _one_fragment(frame) if pixel.transfer_syntax.is_encapsulated else frame
     array, _ = _decoder(pixel.transfer_syntax).as_array(source, index=0, **pixel.options())
     return _checked(array, pixel)
