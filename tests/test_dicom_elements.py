@@ -1,10 +1,14 @@
 """Elements that are not what the standard says, and what becomes of their files."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from dicoms import build, file_of, pack_of, pixels_of, read, slice_of
 from pydicom.dataelem import RawDataElement
 from pydicom.tag import Tag
+from pydicom.uid import DeflatedExplicitVRLittleEndian
 
 import iac_query as iac
 
@@ -115,3 +119,29 @@ def test_files_that_cannot_be_written_say_why_in_a_line(tmp_path):
         assert pack.read_tags(0)["00080060"]["Value"] == ["CT"]
     with pack_of(tmp_path / "x.iac", bad, storage="original") as pack:
         assert pack.read_dicom(0) == bad
+
+
+def deflated(head: bytes, zeros: int, tail: bytes) -> bytes:
+    """A deflated dataset of those bytes."""
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
+    pieces = [squeeze.compress(head)]
+    pieces += [squeeze.compress(b"\0" * (1 << 20)) for _ in range(zeros >> 20)]
+    return b"".join([*pieces, squeeze.compress(tail), squeeze.flush()])
+
+
+@pytest.mark.parametrize("megabytes", [1, 128])
+def test_few_bytes_that_are_inflated_to_many(tmp_path, megabytes):
+    ds = slice_of()
+    file = file_of(ds)
+    ds.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    meta = file_of(ds).partition(DeflatedExplicitVRLittleEndian.encode())
+    start, at = file.index(b"\x08\0\x16\0UI"), file.index(b"\x10\0\x10\0PN")
+    private = b"\x09\0\x01\x10OB\0\0" + struct.pack("<I", megabytes << 20)
+    body = deflated(file[start:at] + private, megabytes << 20, file[at:])
+    bomb = b"".join(meta[:2]) + body
+    result = build(tmp_path / "x.iac", bomb, slice_of(1))
+    if megabytes == 1:
+        assert result.failures == ()
+    else:
+        (failure,) = result.failures
+        assert "bytes are inflated to more than" in str(failure.error)

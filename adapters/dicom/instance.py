@@ -16,6 +16,7 @@ from pydicom.uid import UID, ExplicitVRBigEndian
 
 from . import exact, frames, schema, template
 from .columns import TagColumn
+from .deflated import require_bounded
 from .frames import ImagePixel
 from .model import has_empty_numbers, model_of
 
@@ -96,6 +97,7 @@ def read_dataset(data: bytes) -> Dataset:
     """The dataset of a file's bytes. Raises what pydicom raises where they are none, ValueError
     for an image that ends before its pixels, within an element, which pydicom takes as it is.
     """
+    require_bounded(data)
     ds = dcmread(io.BytesIO(data))
     if frames.pixel_element(ds) is None and _is_image(ds):
         for tag in ds.keys():  # noqa: SIM118, keys stay raw
