@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import binascii
 import itertools
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -44,6 +46,8 @@ _PIXEL_ELEMENTS = {
 }
 _SERIES_ELEMENTS = {"study_uid": "0020000D", "series_uid": "0020000E"}
 
+_VR = re.compile("[A-Z]{2}")
+
 #: Instances whose headers are in memory at a time, and bytes of them; a larger one comes alone.
 _PIECE, _PIECE_BYTES = 256, 64 << 20
 #: Of one original header.
@@ -65,6 +69,10 @@ def check_headers(pack: CheckedPack, version: int, firsts: Rows) -> Iterator[Fin
             for row, header in _headers(pack, rows):
                 if isinstance(header, Finding):
                     yield header
+                    continue
+                if not _is_model(header):
+                    reason = "its header is no DICOM JSON model (PS3.18 F.2)"
+                    yield pack.finding("payload", reason, row)
                     continue
                 number = said[row]["series_idx"]
                 yield from _compared(pack, row, header, said[row], series[number])
@@ -103,6 +111,34 @@ def _headers(pack: CheckedPack, rows: Rows) -> Iterator[tuple[int, Json | Findin
             yield row, pack.finding("payload", "its header is no JSON that can be read", row)
 
 
+def _is_model(elements: Any) -> bool:
+    """Whether a dataset, or an item of a sequence, is what PS3.18 F.2 says."""
+    return isinstance(elements, dict) and all(map(_is_element, elements.values()))
+
+
+def _is_element(element: Any) -> bool:
+    if not isinstance(element, dict) or not isinstance(element.get("vr"), str):
+        return False
+    vr, values, inline = element["vr"], element.get("Value", []), element.get("InlineBinary", "")
+    if not _VR.fullmatch(vr) or not isinstance(values, list) or not isinstance(inline, str):
+        return False
+    try:
+        binascii.a2b_base64(inline, strict_mode=True)
+    except ValueError:
+        return False
+    if vr == "SQ":
+        return all(map(_is_model, values))
+    if vr == "PN":
+        return all(value is None or _is_name(value) for value in values)
+    return all(isinstance(v, str | int | float | None) and not isinstance(v, bool) for v in values)
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a value is the groups of a person's name, or the text of one that was kept."""
+    groups = value.values() if isinstance(value, dict) else [value]
+    return all(isinstance(group, str) for group in groups)
+
+
 def _series_of(pack: CheckedPack) -> list[Json]:
     names = ["series_idx", *_SERIES_ELEMENTS]
     names += ["patient_id"] if pack.has("slide", "patient_id") else []
@@ -116,7 +152,10 @@ def _compared(
     """Columns that are other ones than the elements that they repeat."""
     pixels = _PIXEL_ELEMENTS if said.get("has_pixel_data", True) else {}
     for name, tag in {**_ELEMENTS, **pixels}.items():
-        if name in said and _differ(said[name], _value(elements, tag)):
+        value = _value(elements, tag)
+        if name == "number_of_frames" and value == 0:
+            value = 1  # as it is read
+        if name in said and _differ(said[name], value):
             yield pack.finding("payload", f"{name} is another one in its header", row)
     for name, tag in _SERIES_ELEMENTS.items():
         if _differ(of_series[name], _value(elements, tag)):

@@ -75,9 +75,12 @@ def check_tables(pack: CheckedPack) -> Iterator[Finding]:
         if any(pack.has("index", name) for name in EXACT.names):
             more += EXACT
         index |= {field.name: field.type for field in more}
+    slides = dict(_SCHEMA.slides)
+    if pack.has("slide", "patient_id"):
+        slides["patient_id"] = pa.string()
     unusable = False
-    for table, schema in (("slide", _SCHEMA.slides), ("index", index)):
-        for finding in check_columns(pack, table, schema):
+    for table, schema in (("slide", slides), ("index", index)):
+        for finding in check_columns(pack, table, schema, nullable=("patient_id",)):
             unusable |= finding.row is None
             yield finding
         unusable |= any(pack.column(table, name) is None for name in schema)
@@ -204,8 +207,9 @@ def _contradictions(pixel: Mapping[str, Any]) -> Iterator[tuple[str, Severity]]:
         yield "its frame has no pixels by rows, columns and samples_per_pixel", "error"
     interpretation = pixel["photometric_interpretation"]
     if _SAMPLES.get(interpretation, samples) != samples:
+        # Files have such, and are read by the number of samples.
         reason = f"photometric_interpretation is {interpretation}, samples_per_pixel {samples}"
-        yield reason, "error"
+        yield reason, "note"
     bits, stored = pixel["bits_allocated"], pixel["bits_stored"]
     if not 1 <= stored <= bits:
         yield f"bits_stored is {stored}, bits_allocated {bits}", "error"

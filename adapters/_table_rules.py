@@ -44,7 +44,7 @@ def check_columns(
         column = pack.column(table, name)
         if column is None or name in LAYOUT:  # of which the container's check says what is wrong
             continue
-        if not _is_like(column.type, type):
+        if not is_like(column.type, type):
             reason = f"{table} table: column {name!r} is {column.type}, expected {type}"
             yield pack.finding("schema", reason)
             continue
@@ -54,7 +54,8 @@ def check_columns(
             yield from in_rows(pack, table, rows_where(column.is_null()), f"{name} is NULL")
 
 
-def _is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
+def is_like(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether readers take a column for one of the type that is wanted."""
     types = pa.types
     if types.is_integer(wanted):
         return types.is_integer(found)

@@ -7,24 +7,21 @@ of its own (PS3.5 A.4.2, A.4.3, A.4.6, A.4.14, ...) they are the only one.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pydicom.dataset import Dataset
-from pydicom.encaps import (
-    encapsulate,
-    generate_fragments,
-    generate_frames,
-    parse_basic_offsets,
-)
+from pydicom.encaps import generate_fragments, generate_frames, parse_basic_offsets
 from pydicom.pixels import get_decoder
 from pydicom.pixels.decoders.base import Decoder
 from pydicom.tag import BaseTag
 from pydicom.uid import UID, ExplicitVRBigEndian, RLELossless
 
+from ... import _native
 from . import plugin, schema
 from .model import PIXEL_ELEMENTS
 
@@ -68,31 +65,35 @@ class ImagePixel:
 
     @classmethod
     def of(cls, ds: Dataset) -> ImagePixel:
-        """That of a dataset with pixels. Raises what pydicom raises where something is missing,
-        ValueError for a frame without pixels.
+        """That of a dataset with pixels. Raises ValueError where something is missing or not what
+        it has to be, and for a frame without pixels.
         """
         keyword = _KEYWORDS.get(pixel_element(ds), "PixelData")
-        bits = int(ds.BitsAllocated)
-        if min(ds.Rows, ds.Columns, ds.SamplesPerPixel, bits) < 1:
+        rows, columns = _integer(ds, "Rows"), _integer(ds, "Columns")
+        samples, bits = _integer(ds, "SamplesPerPixel"), _integer(ds, "BitsAllocated")
+        if min(rows, columns, samples, bits) < 1:
             raise ValueError("its frames have no pixels")
         if not ds[keyword].value:
             raise ValueError("its pixels are empty")
         small = {
-            "samples_per_pixel": int(ds.SamplesPerPixel),
-            "planar_configuration": int(ds.get("PlanarConfiguration", 0) or 0),
+            "samples_per_pixel": samples,
+            "planar_configuration": _integer(ds, "PlanarConfiguration", 0),
             "bits_allocated": bits,
-            "bits_stored": int(ds.get("BitsStored", bits)),
-            "high_bit": int(ds.get("HighBit", bits - 1)),
-            "pixel_representation": int(ds.get("PixelRepresentation", 0)),
+            "bits_stored": _integer(ds, "BitsStored", bits),
+            "high_bit": _integer(ds, "HighBit", bits - 1),
+            "pixel_representation": _integer(ds, "PixelRepresentation", 0),
         }
         for name, number in small.items():
             if not 0 <= number < 256:
                 raise ValueError(f"its {name} is {number}")
+        interpretation = ds.PhotometricInterpretation
+        if not isinstance(interpretation, str | None):
+            raise ValueError("its PhotometricInterpretation is not one value")
         return cls(
             transfer_syntax=known(ds.file_meta.TransferSyntaxUID),
-            rows=int(ds.Rows),
-            columns=int(ds.Columns),
-            photometric_interpretation=str(ds.PhotometricInterpretation),
+            rows=rows,
+            columns=columns,
+            photometric_interpretation=interpretation or "",
             pixel_keyword=keyword,
             **small,
         )
@@ -138,11 +139,28 @@ class ImagePixel:
 
 
 def number_of_frames(ds: Dataset) -> int:
-    """Number of Frames (0028,0008), 1 where it is absent. Raises ValueError below that."""
-    count = int(ds.get("NumberOfFrames", 1) or 1)
+    """Number of Frames (0028,0008), 1 where it is absent, and where it is 0 as pydicom takes it.
+
+    Raises ValueError below that, and for what is no integer.
+    """
+    count = _integer(ds, "NumberOfFrames", 1) or 1
     if count < 1:
         raise ValueError(f"Number of Frames is {count}")
     return count
+
+
+def _integer(ds: Dataset, keyword: str, default: int | None = None) -> int:
+    """The one integer of an element, ``default`` where there is none. Raises ValueError."""
+    try:
+        value = ds.get(keyword)
+        number = default if value is None else int(value)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"its {keyword} is not one integer: {error}") from error
+    if number is None:
+        raise ValueError(f"has no {keyword}")
+    if value is not None and number != value:
+        raise ValueError(f"its {keyword} is not one integer")
+    return number
 
 
 def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
@@ -152,9 +170,7 @@ def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
     count = number_of_frames(ds)
     value = ds[pixel_element(ds)].value
     if pixel.transfer_syntax.is_encapsulated:
-        offsets = None
-        if "ExtendedOffsetTable" in ds and "ExtendedOffsetTableLengths" in ds:
-            offsets = (ds.ExtendedOffsetTable, ds.ExtendedOffsetTableLengths)
+        offsets = _extended_offsets(ds, len(value))
         frames = list(generate_frames(value, number_of_frames=count, extended_offsets=offsets))
         if len(frames) != count:
             raise ValueError(f"holds {len(frames)} frames, Number of Frames says {count}")
@@ -168,6 +184,23 @@ def encoded_frames(ds: Dataset, pixel: ImagePixel) -> list[bytes] | None:
     if size * count > len(value):
         raise ValueError(f"holds {len(value)} bytes of pixels, {count} frames are {size * count}")
     return [value[size * i : size * (i + 1)] for i in range(count)]
+
+
+def _extended_offsets(ds: Dataset, size: int) -> tuple[bytes, bytes] | None:
+    """The Extended Offset Table and its lengths (PS3.3 C.7.6.3.1.8), None where they are absent.
+
+    Raises ValueError where they are not of the same frames, or those not inside ``size`` bytes.
+    """
+    tables = ds.get("ExtendedOffsetTable"), ds.get("ExtendedOffsetTableLengths")
+    if not all(tables):
+        return None
+    offsets, lengths = tables
+    if len(offsets) != len(lengths) or len(offsets) % 8:
+        raise ValueError("its Extended Offset Table and the lengths are not of the same frames")
+    for (offset,), (length,) in zip(*map(struct.Struct("<Q").iter_unpack, tables), strict=True):
+        if offset + length > size:
+            raise ValueError("its Extended Offset Table points outside the pixels")
+    return offsets, lengths
 
 
 def decoded_frames(ds: Dataset, pixel: ImagePixel) -> Iterator[npt.NDArray[Any]]:
@@ -227,9 +260,17 @@ def _require_no_more(ds: Dataset, pixel: ImagePixel, count: int) -> None:
 
 def decoded_frame(frame: bytes, pixel: ImagePixel) -> npt.NDArray[Any]:
     """One encoded frame as :func:`decoded_frames` gives it."""
-    source = encapsulate([frame], has_bot=False) if pixel.transfer_syntax.is_encapsulated else frame
+    if pixel.transfer_syntax == RLELossless and pixel.rows * pixel.columns > 64 * len(frame):
+        # At best two bytes are 128; pydicom would take the memory before it looks.
+        raise ValueError(f"RLE: {len(frame)} bytes cannot be {pixel.rows} x {pixel.columns} pixels")
+    source = _one_fragment(frame) if pixel.transfer_syntax.is_encapsulated else frame
     array, _ = _decoder(pixel.transfer_syntax).as_array(source, index=0, **pixel.options())
     return _checked(array, pixel)
+
+
+def _one_fragment(frame: bytes) -> bytes:
+    """A frame behind an empty offset table (PS3.5 A.4), not padded, which RLE would decode."""
+    return struct.pack("<HHIHHI", 0xFFFE, 0xE000, 0, 0xFFFE, 0xE000, len(frame)) + frame
 
 
 def _checked(array: npt.NDArray[Any], pixel: ImagePixel) -> npt.NDArray[Any]:
@@ -264,14 +305,22 @@ def stored_frame(frame: bytes, array: npt.NDArray[Any], pixel: ImagePixel) -> in
         as_pixels = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() == frame
         return schema.PIXELS_ZSTD if as_pixels else schema.FRAME_ZSTD
     interpretation = pixel.photometric_interpretation
-    codec_id = plugin.codec_id_of(pixel.transfer_syntax, interpretation, frame)
-    if codec_id is None:
-        return schema.FRAME_NONE
     try:
+        codec_id = plugin.codec_id_of(pixel.transfer_syntax, interpretation, frame)
+        if codec_id is None:
+            return schema.FRAME_NONE
         found = pixels_of(schema.codec_of(codec_id).decode(frame), array.dtype, pixel.bits_stored)
     except ValueError:
         return schema.FRAME_NONE
     return codec_id if np.array_equal(found, array) else schema.FRAME_NONE
+
+
+def are_readable(frames: Sequence[bytes], pixel: ImagePixel) -> bool:
+    """Whether the core takes frames of RLE, which pydicom also reads where they are longer."""
+    if pixel.transfer_syntax != RLELossless:
+        return True
+    pixels, size = pixel.rows * pixel.columns, pixel.dtype.itemsize
+    return all(_native.is_rle(frame, pixels, pixel.samples_per_pixel, size) for frame in frames)
 
 
 def pixels_of(

@@ -102,11 +102,15 @@ class Headers:
         table = self._pack.slide_table
         path = self._pack.reader.package_path
         # By its number: packs that are parts of others do not have all of them.
-        at = pc.index(table["series_idx"], series).as_py()
+        try:
+            at = pc.index(table["series_idx"], series).as_py()
+            entry = table.slice(max(at, 0), 1).to_pylist()[0]
+            offset, length = entry["template_offset"], entry["template_length"]
+            crc32 = entry["template_crc32"]
+        except (IndexError, KeyError, pa.ArrowException) as error:
+            raise PackError(f"{path}: its series table is damaged: {error}") from error
         if at < 0:
             raise PackError(f"{path}: there is no series {series}")
-        entry = table.slice(at, 1).to_pylist()[0]
-        offset, length = entry["template_offset"], entry["template_length"]
         try:
             stored = self._pack.reader.read_data_span(offset, length)
         except (OverflowError, TypeError, ValueError) as error:
@@ -114,7 +118,7 @@ class Headers:
             if row < 0:
                 raise PackError(f"{path}: {reason}") from error
             raise self._error(PackError, row, reason) from error
-        if verify and zlib.crc32(stored) != entry["template_crc32"]:
+        if verify and zlib.crc32(stored) != crc32:
             raise ChecksumError(f"{path}: series {series}: its template differs from its crc32")
         try:
             return _json_of(stored)

@@ -9,13 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydicom import dcmread
+from pydicom.dataelem import RawDataElement
 from pydicom.dataset import Dataset
-from pydicom.uid import ExplicitVRBigEndian
+from pydicom.multival import MultiValue
+from pydicom.uid import UID, ExplicitVRBigEndian
 
 from . import exact, frames, schema, template
 from .columns import TagColumn
+from .deflated import require_bounded
 from .frames import ImagePixel
 from .model import has_empty_numbers, model_of
+
+_UNDEFINED = 0xFFFFFFFF  # of a length that only a delimiter ends: PS3.5 7.1.1
 
 
 @dataclass
@@ -89,8 +94,24 @@ class Instance:
 
 
 def read_dataset(data: bytes) -> Dataset:
-    """The dataset of a file's bytes. Raises what pydicom raises where they are none."""
-    return dcmread(io.BytesIO(data))
+    """The dataset of a file's bytes. Raises what pydicom raises where they are none, ValueError
+    for an image that ends before its pixels, within an element, which pydicom takes as it is.
+    """
+    require_bounded(data)
+    ds = dcmread(io.BytesIO(data))
+    if frames.pixel_element(ds) is None and _is_image(ds):
+        for tag in ds.keys():  # noqa: SIM118, keys stay raw
+            raw = ds.get_item(tag)
+            if not isinstance(raw, RawDataElement) or raw.length == _UNDEFINED:
+                continue
+            if len(raw.value or b"") < raw.length:
+                raise ValueError(f"ends within its element {tag}, before its pixels")
+    return ds
+
+
+def _is_image(ds: Dataset) -> bool:
+    sop_class = ds.get("SOPClassUID") or ds.file_meta.get("MediaStorageSOPClassUID")
+    return "Rows" in ds or "Image Storage" in UID(str(sop_class or "")).name
 
 
 def instance_of(
@@ -124,15 +145,17 @@ def instance_of(
 
 def _text(ds: Dataset, keyword: str) -> str:
     value = ds.get(keyword)
+    if isinstance(value, MultiValue):
+        value = "\\".join(map(str, value))  # PS3.5 6.4
     return "" if value is None else str(value).strip()
 
 
 def _instance_number(ds: Dataset) -> int:
     """Instance Number (0020,0013), -1 where it is absent or no integer of 32 bits."""
-    value = ds.get("InstanceNumber")
     try:
+        value = ds.get("InstanceNumber")
         number = int(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return -1
     if number != value:
         return -1
@@ -156,11 +179,12 @@ def frames_as_pixels(ds: Dataset, instance: Instance) -> Iterator[Frame]:
 def frames_as_they_are(ds: Dataset, data: bytes, instance: Instance) -> Iterator[Frame]:
     """Each frame's bytes; the instance gets what else the file consists of.
 
-    Where frames share bytes it gets the whole file, and frames are kept as their pixels.
+    Where frames share bytes, or pydicom alone reads them, it gets the whole file, and frames are
+    kept as their pixels.
     """
     pixel = instance.pixel
     encoded = None if pixel is None else frames.encoded_frames(ds, pixel)
-    if pixel is None or encoded is None:
+    if pixel is None or encoded is None or not frames.are_readable(encoded, pixel):
         instance.header = _encoded(exact.whole(data))
         yield from frames_as_pixels(ds, instance)
         return

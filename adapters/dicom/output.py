@@ -9,8 +9,14 @@ from ..._options import PathLike
 
 
 def require_free(output_path: PathLike, overwrite: bool) -> str:
-    """The absolute path. Raises FileExistsError where there is a file and not ``overwrite``."""
+    """The absolute path. Raises FileExistsError where there is a file and not ``overwrite``, other
+    OSErrors where none can be.
+    """
     path = os.path.abspath(os.fsdecode(output_path))
+    if not os.path.isdir(os.path.dirname(path)):
+        raise FileNotFoundError(f"{path}: there is no such folder to write it to")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path}: is a folder")
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(f"{path}: exists, pass overwrite=True")
     return path

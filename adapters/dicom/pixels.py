@@ -14,6 +14,7 @@ from ... import _native
 from ..._options import OnError, checked_on_error, checked_report, read_options, row_array
 from ...errors import CodecError, PackError, RecordFailure, row_error
 from ...variable import VariableRecordPack
+from .._table_rules import is_like
 from . import frames, schema
 from .frames import ImagePixel
 from .model import quiet
@@ -29,6 +30,7 @@ _DEFAULTS = {
     "planar_configuration": 0,
     "codec_id": schema.PIXELS_JXL,
 }
+_SCHEMA = pa.schema([*schema.INSTANCES, *schema.FRAMES])
 _KEYWORDS = {"float32": "FloatPixelData", "float64": "DoubleFloatPixelData"}
 
 
@@ -44,13 +46,19 @@ class PixelRows:
         if name not in self._columns:
             reader = self._pack.reader
             try:
-                self._columns[name] = reader.read_index_table([name])[name].combine_chunks()
+                column = reader.read_index_table([name])[name].combine_chunks()
             except KeyError as error:
                 if name not in _DEFAULTS:
                     raise PackError(
                         f"{reader.package_path}: index table has no column {name!r}"
                     ) from error
-                self._columns[name] = pa.repeat(_DEFAULTS[name], len(reader))
+                column = pa.repeat(_DEFAULTS[name], len(reader))
+            found, wanted = column.type, _SCHEMA.field(name).type
+            if not is_like(found.value_type if pa.types.is_dictionary(found) else found, wanted):
+                raise PackError(
+                    f"{reader.package_path}: index column {name!r} is {found}, expected {wanted}"
+                )
+            self._columns[name] = column
         return self._columns[name]
 
     def column(self, name: str) -> Array:

@@ -6,8 +6,6 @@ bits, colour and shape.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from pydicom.uid import (
     JPEGLSTransferSyntaxes,
 )
 
+from ... import _native
 from . import schema
 
 
@@ -57,11 +56,15 @@ def is_available(syntax: UID) -> bool:
 
 
 def codec_id_of(syntax: UID, photometric_interpretation: str, frame: bytes) -> int | None:
-    """The codec_id of frames as they are in a file, None where the core has no codec for them."""
+    """The codec_id of frames as they are in a file, None where the core has no codec for them.
+
+    Raises CodecError for a damaged JPEG stream.
+    """
     codec_id = _CODECS.get(syntax)
     if codec_id == schema.FRAME_JPEG and photometric_interpretation == "RGB":
         # Without Adobe's marker libjpeg takes three components for YCbCr.
-        return codec_id if _adobe_transform(frame) is not None else schema.FRAME_JPEG_RGB
+        _, transform = _native.jpeg_colours(frame)
+        return schema.FRAME_JPEG_RGB if transform is None else codec_id
     return codec_id
 
 
@@ -89,26 +92,6 @@ def _gives_rgb(syntax: UID, interpretation: str, frame: bytes) -> bool:
     if syntax in JPEG2000TransferSyntaxes:
         return interpretation in ("YBR_RCT", "YBR_ICT")
     if syntax in (JPEGBaseline8Bit, JPEGExtended12Bit):
-        return _adobe_transform(frame) != 0 or _is_jfif(frame)
+        is_jfif, transform = _native.jpeg_colours(frame)
+        return is_jfif or transform != 0
     return syntax in JPEG_XL_SYNTAXES
-
-
-def _adobe_transform(frame: bytes) -> int | None:
-    """What Adobe's APP14 segment says was transformed (ITU-T T.872 6.5.3), None without one."""
-    bodies = [body for marker, body in _segments(frame) if marker == 0xEE and len(body) >= 12]
-    said = [body[11] for body in bodies if body[:5] == b"Adobe"]
-    return said[-1] if said else None
-
-
-def _is_jfif(frame: bytes) -> bool:
-    bodies = (body for marker, body in _segments(frame) if marker == 0xE0 and len(body) >= 14)
-    return any(body[:5] == b"JFIF\0" for body in bodies)
-
-
-def _segments(frame: bytes) -> Iterator[tuple[int, bytes]]:
-    """The marker segments of a JPEG stream before its first scan: ITU-T T.81 B.1.1.4."""
-    at = 2
-    while at + 4 <= len(frame) and frame[at] == 0xFF and frame[at + 1] != 0xDA:
-        (length,) = struct.unpack_from(">H", frame, at + 2)
-        yield frame[at + 1], frame[at + 4 : at + 2 + length]
-        at += 2 + length

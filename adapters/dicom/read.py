@@ -288,8 +288,9 @@ class DicomPatientReader:
             with quiet():
                 if header and (not frames or self.header.get("storage") == "original"):
                     return exact_files.restore(header, frames)
-                ds = rebuild.original_header(header) if exact else None
-                ds = dataset_of(self._headers.model(number, verify)) if ds is None else ds
+                ds = dataset_of(self._headers.model(number, verify))
+                if exact:
+                    ds = rebuild.with_header(ds, header)
                 if frames:
                     jxl = self._pixels.at("codec_id", number) == schema.PIXELS_JXL
                     give = rebuild.with_jxl if jxl else rebuild.with_values
@@ -374,12 +375,14 @@ class DicomPatientReader:
             return plane_of(model["dataset"], frame, row)
         except ValueError as error:
             raise self._error(row, str(error)) from error
+        except (AttributeError, KeyError, TypeError) as error:  # of JSON that is no DICOM model
+            raise self._error(row, f"its header is damaged: {error}") from error
 
     def _require_whole(self, row: int, model: Any, frame: int, needed: set[str]) -> None:
         """Raises PackError where one of the elements is there but not what its VR says."""
         try:
             broken = sorted(broken_elements(model, frame) & needed)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._error(row, f"its header is damaged: {error}") from error
         if broken:
             tag = broken[0]
@@ -398,7 +401,8 @@ class DicomPatientReader:
         return number
 
     def _error(self, row: int, reason: str) -> PackError:
-        return row_error(PackError, str(self._pack.reader.package_path), row, reason)
+        line = reason.partition("\n")[0]  # behind which pydicom puts tracebacks
+        return row_error(PackError, str(self._pack.reader.package_path), row, line)
 
     def close(self) -> None:
         """Lets go of the file."""

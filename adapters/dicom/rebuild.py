@@ -12,22 +12,26 @@ from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian
 
 from . import exact, frames, schema
 from .frames import ImagePixel
-from .model import NOT_OF_DATASETS
+from .model import NOT_OF_DATASETS, PIXEL_ELEMENTS
 
 JPEG_XL_LOSSLESS = frames.known(schema.JPEG_XL_LOSSLESS)
 
 
-def original_header(header: bytes) -> Dataset | None:
-    """The dataset of a file's own bytes, without its pixels; None for a big-endian one, whose
-    bytes no new file can hold.
+def with_header(ds: Dataset, header: bytes) -> Dataset:
+    """A dataset with the elements before the pixels as they stand in a file's own bytes; as it is
+    for a big-endian file, whose bytes no new one can hold.
     """
-    ds = dcmread(io.BytesIO(exact.without_pixels(header)), stop_before_pixels=True)
-    if any(ds.get_item(tag).VR is None for tag in ds.keys()):  # noqa: SIM118, keys stay raw
-        for _ in ds.iterall():  # each gets the dictionary's VR, and keeps its text
+    own = dcmread(io.BytesIO(exact.without_pixels(header)), stop_before_pixels=True)
+    if not own.original_encoding[1]:
+        return ds
+    if any(own.get_item(tag).VR is None for tag in own.keys()):  # noqa: SIM118, keys stay raw
+        for _ in own.iterall():  # each gets the dictionary's VR, and keeps its text
             pass
-    for tag in [tag for tag in ds.keys() if tag.group in NOT_OF_DATASETS]:  # noqa: SIM118
-        del ds[tag]  # no file can be written with it
-    return ds if ds.original_encoding[1] else None
+    for tag in [tag for tag in own.keys() if tag.group in NOT_OF_DATASETS]:  # noqa: SIM118
+        del own[tag]  # no file can be written with it
+    for tag in [tag for tag in ds.keys() if tag > PIXEL_ELEMENTS[0]]:  # noqa: SIM118
+        own[tag] = ds[tag]
+    return own
 
 
 def with_jxl(ds: Dataset, pixel: ImagePixel, payloads: Sequence[bytes]) -> None:

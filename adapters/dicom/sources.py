@@ -13,7 +13,8 @@ DicomInput = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 def files_below(folder: str | os.PathLike[str], pattern: str) -> list[Path]:
     """Files below a folder whose name fits ``pattern`` in upper or lower case, sorted by path.
 
-    Raises NotADirectoryError, and ValueError where there is none.
+    Links to files are followed, links to folders are not. Raises NotADirectoryError, and ValueError
+    where there is none.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -43,7 +44,10 @@ def name_of(source: Any, position: int) -> str:
 def read_source(source: Any) -> bytes:
     """All bytes of a source. Raises OSError, TypeError for anything that is none."""
     if isinstance(source, str | os.PathLike):
-        return Path(source).read_bytes()
+        path = Path(source)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise OSError("is a pipe or device, pass it as an open stream")  # may never end
+        return path.read_bytes()
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if hasattr(source, "read"):

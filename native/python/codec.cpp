@@ -1,5 +1,7 @@
 #include "iac/codec/codec.h"
 
+#include "iac/codec/jpeg/stream.h"
+#include "iac/dicom/rle.h"
 #include "iac/workers.h"
 #include "python/bindings.h"
 
@@ -117,6 +119,29 @@ py::object wrapped(const std::shared_ptr<const Codec>& made) {
   return py::cast(std::dynamic_pointer_cast<ByteCodec>(codec));
 }
 
+// What a JPEG stream says of its colours: whether it is JFIF, and Adobe's transform or None.
+py::tuple jpeg_colours(py::handle stream) {
+  const BufferView view(stream);
+  const jpeg::Header header = jpeg::read_header(view.bytes());
+  const py::object transform =
+      header.adobe_transform < 0 ? py::none() : py::object(py::int_(header.adobe_transform));
+  return py::make_tuple(header.jfif, transform);
+}
+
+// Whether a frame of RLE Lossless decodes to that many pixels.
+bool is_rle(py::handle frame, uint64_t pixels, uint64_t channels, uint64_t size) {
+  const BufferView view(frame);
+  const Unlocked unlocked;
+  try {
+    dicom::check_rle(view.bytes(), pixels, channels, size);
+    std::vector<std::byte> planes(pixels * channels * size);
+    dicom::decode_rle(view.bytes(), pixels, channels, size, planes.data());
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void bind_codec(py::module_& module) {
@@ -146,6 +171,9 @@ void bind_codec(py::module_& module) {
         return wrapped(make_decoder(name, params));
       },
       py::arg("name"), py::arg("params"));
+  module.def("jpeg_colours", &jpeg_colours, py::arg("stream"));
+  module.def("is_rle", &is_rle, py::arg("frame"), py::arg("pixels"), py::arg("channels"),
+             py::arg("size"));
 }
 
 }  // namespace iac::python
