@@ -45,7 +45,6 @@ def test_pipes_are_not_waited_for(tmp_path):
 @pytest.mark.parametrize(
     ("target", "error", "reason"),
     [
-        ("missing/x.iac", FileNotFoundError, r"missing/x\.iac: there is no such folder"),
         ("in", IsADirectoryError, "in: is a folder"),
         ("in/0.dcm", FileExistsError, "pass overwrite=True"),
     ],
@@ -67,6 +66,14 @@ def test_impossible_targets(tmp_path, target, error, reason):
     with dicom.DicomPatientReader(tmp_path / "x.iac") as pack, pytest.raises(error, match=reason):
         pack.write_dicom(0, tmp_path / target, overwrite=overwrite)
     assert sorted(path.name for path in source.iterdir()) == ["0.dcm", "1.dcm", "2.dcm"]
+
+
+def test_folders_are_made(tmp_path):
+    target = tmp_path / "new" / "folder" / "x.iac"
+    dicom.build_dicom_patient_package_from_files([file_of(slice_of(0))], target)
+    with dicom.DicomPatientReader(target) as pack:
+        pack.write_dicom(0, tmp_path / "other" / "x.dcm")
+    assert target.is_file() and (tmp_path / "other" / "x.dcm").is_file()
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError, GeneratorExit, OSError])

@@ -9,12 +9,11 @@ from ..._options import PathLike
 
 
 def require_free(output_path: PathLike, overwrite: bool) -> str:
-    """The absolute path. Raises FileExistsError where there is a file and not ``overwrite``, other
-    OSErrors where none can be.
+    """The absolute path, whose folder is made if need be. Raises FileExistsError where there is a
+    file and not ``overwrite``, other OSErrors where none can be.
     """
     path = os.path.abspath(os.fsdecode(output_path))
-    if not os.path.isdir(os.path.dirname(path)):
-        raise FileNotFoundError(f"{path}: there is no such folder to write it to")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path}: is a folder")
     if not overwrite and os.path.lexists(path):
