@@ -144,22 +144,28 @@ class Raster:
         self, tiles: _Tiles, workers: int | None
     ) -> Iterator[list[tuple[tuple[int, int], npt.NDArray[Any]]]]:
         """Tiles, some at a time: their upper left pixel, and what they have of the raster, (height,
-        width, channels).
+        width, channels), until the next are asked for.
         """
+        level, count = self.level, min(len(tiles.rows), self._batch)
+        shape = count, level.tile_height, level.tile_width, self._slide.channels
+        memory = np.empty(shape, self._slide.dtype)
         for begin in range(0, len(tiles.rows), self._batch):
             some = tiles.at(slice(begin, begin + self._batch))
-            images = self._decoded(some, workers) if self._cache_tiles else self._own(some, workers)
-            yield list(zip(map(tuple, some.places.tolist()), images, strict=True))
+            decoded = self._cached if self._cache_tiles else self._decoded
+            places = map(tuple, some.places.tolist())
+            yield list(zip(places, decoded(memory, some, workers), strict=True))
 
-    def _decoded(self, tiles: _Tiles, workers: int | None) -> list[npt.NDArray[Any]]:
+    def _cached(
+        self, memory: npt.NDArray[Any], tiles: _Tiles, workers: int | None
+    ) -> list[npt.NDArray[Any]]:
         """What tiles have of the raster, from the cache or for it."""
         found: dict[int, npt.NDArray[Any]] = {}
         for row in tiles.rows.tolist():
             if (image := self._cache.get(row)) is not None:
                 found[row] = image
         missing = tiles.at([row not in found for row in tiles.rows.tolist()])
-        for row, image in zip(missing.rows.tolist(), self._own(missing, workers), strict=True):
-            # Of its own, so that it does not keep a whole batch in memory.
+        images = self._decoded(memory, missing, workers)
+        for row, image in zip(missing.rows.tolist(), images, strict=True):
             found[row] = self._cache[row] = image.copy()
             found[row].flags.writeable = False
         for row in found:
@@ -174,18 +180,19 @@ class Raster:
                 break
         return [found[row] for row in tiles.rows.tolist()]
 
-    def _own(self, tiles: _Tiles, workers: int | None) -> list[npt.NDArray[Any]]:
-        """What tiles have of the raster, decoded one below the other."""
-        level, slide = self.level, self._slide
-        count, height = len(tiles.rows), level.tile_height
-        out = np.empty((count * height, level.tile_width, slide.channels), slide.dtype)
-        places = np.stack([np.arange(count) * height, np.zeros(count, np.int64)], axis=1)
-        self._decode(out, tiles._replace(places=places), (0, 0), workers)
+    def _decoded(
+        self, memory: npt.NDArray[Any], tiles: _Tiles, workers: int | None
+    ) -> list[npt.NDArray[Any]]:
+        """What tiles have of the raster, decoded to ``memory``, (n or more, height, width,
+        channels).
+        """
+        height, width, channels = memory.shape[1:]
+        tops = np.arange(len(tiles.rows)) * height
+        below = tiles._replace(places=np.stack([tops, np.zeros_like(tops)], axis=1))
+        self._decode(memory.reshape(-1, width, channels), below, (0, 0), workers)
         return [
-            out[top : top + valid_height, :valid_width]
-            for top, (valid_height, valid_width) in zip(
-                places[:, 0].tolist(), tiles.sizes.tolist(), strict=True
-            )
+            tile[:valid_height, :valid_width]
+            for tile, (valid_height, valid_width) in zip(memory, tiles.sizes.tolist(), strict=False)
         ]
 
     def _decode(
