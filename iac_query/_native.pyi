@@ -101,7 +101,6 @@ def add_area_sums(
     background: list[float],
     workers: int,
 ) -> None: ...
-
 def read_tiles(
     pack: Pack,
     out: npt.NDArray[np.uint8] | npt.NDArray[np.uint16],

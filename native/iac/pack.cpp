@@ -10,8 +10,8 @@
 #include "iac/gather.h"
 #include "iac/interrupt.h"
 #include "iac/platform.h"
-#include "iac/wsi/tiles.h"
 #include "iac/workers.h"
+#include "iac/wsi/tiles.h"
 
 namespace iac {
 
@@ -294,8 +294,8 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
 }
 
 SlabRequest Pack::slabs_of(const Located& located, const ReadOptions& options) const {
-  return {*source_, header_.data, located.spans, located.places, options.workers, options.verify,
-          options.on_error};
+  return {*source_,        header_.data,   located.spans,   located.places,
+          options.workers, options.verify, options.on_error};
 }
 
 Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
@@ -316,21 +316,21 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
   BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
   for_each_slab(slabs_of(located, options), failures,
                 [&](size_t first, std::span<const Bytes> payloads) {
-    std::vector<const Codec*> codecs(payloads.size());
-    for (size_t i = first; i < first + payloads.size(); ++i) {
-      if (failures.at(i)) continue;
-      const Codec*& codec = codecs[i - first];
-      try {
-        codec = this->decoder(located.spans[i]);
-        if (pixels) codec = &pixels->decoder(rows[i], located.spans[i], *codec);
-        if (tiles) codec = &tiles->decoder(rows[i], *codec, options.images);
-        if (options.images) require_images(*codec, located.spans[i]);
-      } catch (const Error& error) {
-        failures.add(i, error);
-      }
-    }
-    decoder.add(payloads, codecs, first, failures);
-  });
+                  std::vector<const Codec*> codecs(payloads.size());
+                  for (size_t i = first; i < first + payloads.size(); ++i) {
+                    if (failures.at(i)) continue;
+                    const Codec*& codec = codecs[i - first];
+                    try {
+                      codec = this->decoder(located.spans[i]);
+                      if (pixels) codec = &pixels->decoder(rows[i], located.spans[i], *codec);
+                      if (tiles) codec = &tiles->decoder(rows[i], *codec, options.images);
+                      if (options.images) require_images(*codec, located.spans[i]);
+                    } catch (const Error& error) {
+                      failures.add(i, error);
+                    }
+                  }
+                  decoder.add(payloads, codecs, first, failures);
+                });
   if (wants_text_region(options)) decoder.keep(text_region, failures);
   if (failures.any() || !vouched(options.verify)) source_->confirm();
   return decoder.finish(options.on_error, failures);
@@ -370,12 +370,12 @@ void Pack::for_each_payload(std::span<const int64_t> rows, const ReadOptions& op
       };
       for_each_slab(slabs_of(located, options), failures,
                     [&](size_t first, std::span<const Bytes> payloads) {
-        const unsigned workers = worker_count(options.workers, payloads.size());
-        parallel_for(payloads.size(), workers, [&](size_t i) {
-          check_interrupt();
-          use_row(first + i, payloads[i]);
-        });
-      });
+                      const unsigned workers = worker_count(options.workers, payloads.size());
+                      parallel_for(payloads.size(), workers, [&](size_t i) {
+                        check_interrupt();
+                        use_row(first + i, payloads[i]);
+                      });
+                    });
       failures.finish(OnError::raise, {}, {});
       if (!vouched(options.verify)) source_->confirm();
     } catch (const Error&) {

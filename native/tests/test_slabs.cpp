@@ -1,8 +1,7 @@
-#include "iac/slabs.h"
-
 #include <catch2/catch.hpp>
 
 #include "iac/checksum.h"
+#include "iac/slabs.h"
 #include "tests/packs.h"
 
 using namespace iac;
@@ -50,8 +49,7 @@ TEST_CASE("slabs come one after the other, and a failure ends them only where it
   for (const OnError rule : {OnError::null, OnError::skip, OnError::raise}) {
     const MemorySource source(all.bytes);
     Failures failures(5);
-    const Firsts expected =
-        rule == OnError::raise ? Firsts{0, 1} : Firsts{0, 1, 2, 3, 4};
+    const Firsts expected = rule == OnError::raise ? Firsts{0, 1} : Firsts{0, 1, 2, 3, 4};
     CHECK(all.used(source, rule, failures) == expected);
     CHECK(failures.at(1));
   }
@@ -69,7 +67,7 @@ TEST_CASE("a failure of a later record does not hide that of an earlier one") {
 
 TEST_CASE("where reads are expensive slabs are used in order, and what use throws is thrown") {
   Repeated all(4);
-  const auto source = TestRemote::started(all.file);
+  const auto source = TestRemote::started(all.file, {4096, span_bytes, 2});
   Failures failures(4);
   CHECK(all.used(*source, OnError::raise, failures) == Firsts{0, 1, 2, 3});
   all.spans[1].crc32 ^= 1;

@@ -50,8 +50,8 @@ struct Canvas {
       for (int64_t x = 0; x < tile.valid_width; ++x) {
         const int64_t to_y = tile.y + y, to_x = tile.x + x;
         if (to_y < 0 || to_y >= height || to_x < 0 || to_x >= width) continue;
-        memory.replace(guard + static_cast<uint64_t>(to_y * width + to_x) * pixel, pixel,
-                       pixels, static_cast<uint64_t>(y * shape.width + x) * pixel, pixel);
+        memory.replace(guard + static_cast<uint64_t>(to_y * width + to_x) * pixel, pixel, pixels,
+                       static_cast<uint64_t>(y * shape.width + x) * pixel, pixel);
       }
     }
   }
@@ -98,8 +98,7 @@ TEST_CASE("tiles lie in a region where they are put, and nothing else of it chan
         for (const wsi::RegionTile& tile : some) {
           expected.put(tile, tiles.shape, tiles.pixels[static_cast<size_t>(tile.row)]);
         }
-        wsi::read_region(*tiles.pack, some, tiles.shape, found.region(),
-                         options_of(1 + round % 2));
+        wsi::read_region(*tiles.pack, some, tiles.shape, found.region(), options_of(1 + round % 2));
         REQUIRE(found.memory == expected.memory);
       }
     }
@@ -155,17 +154,15 @@ TEST_CASE("tiles that are larger than a record may be, or no images, or damaged,
   const auto damaged = open_bytes(parts_of({"no image"}, header_of("jpegls")).bytes());
   CHECK(contains(refusal(*damaged, tiles.shape).text, "test.iac: row 0: jpegls: "));
   const wsi::RegionTile beyond{1, 0, 0, 9, 13};
-  const Thrown index = thrown_by([&] {
-    wsi::read_region(*tiles.pack, {&beyond, 1}, tiles.shape, canvas.region(), {});
-  });
+  const Thrown index = thrown_by(
+      [&] { wsi::read_region(*tiles.pack, {&beyond, 1}, tiles.shape, canvas.region(), {}); });
   CHECK(index.kind == Error::Kind::index);
 }
 
 TEST_CASE("the error is that of the first tile that fails, and crc32s are compared on demand") {
   std::mt19937_64 random(5);
   const ImageShape shape{9, 13, 1, PixelType::uint8};
-  const std::string payload =
-      encoded(*make_codec("jpegls", "{}"), shape, pixels_of(shape, random));
+  const std::string payload = encoded(*make_codec("jpegls", "{}"), shape, pixels_of(shape, random));
   PackParts parts = parts_of({payload, "no image", payload, "?"}, header_of("jpegls"));
   parts.data[payload.size() + 10] ^= 1;  // in the third record
   const auto pack = open_bytes(parts.bytes());

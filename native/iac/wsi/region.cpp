@@ -69,7 +69,8 @@ void read_region(const Pack& pack, std::span<const RegionTile> tiles, const Imag
     const std::byte* const from = scratch.data() + static_cast<uint64_t>(down.from) * tile_pitch +
                                   static_cast<uint64_t>(across.from) * pixel;
     for (uint64_t y = 0; y < static_cast<uint64_t>(down.count); ++y) {
-      std::memcpy(to + y * pitch, from + y * tile_pitch, static_cast<uint64_t>(across.count) * pixel);
+      std::memcpy(to + y * pitch, from + y * tile_pitch,
+                  static_cast<uint64_t>(across.count) * pixel);
     }
     scratch.release_if_large();
   });
