@@ -146,8 +146,8 @@ class Raster:
         """Tiles, some at a time: their upper left pixel, and what they have of the raster, (height,
         width, channels), until the next are asked for.
         """
-        level, count = self.level, min(len(tiles.rows), self._batch)
-        shape = count, level.tile_height, level.tile_width, self._slide.channels
+        largest = tiles.sizes.max(axis=0, initial=0).tolist()
+        shape = min(len(tiles.rows), self._batch), *largest, self._slide.channels
         memory = np.empty(shape, self._slide.dtype)
         for begin in range(0, len(tiles.rows), self._batch):
             some = tiles.at(slice(begin, begin + self._batch))
@@ -183,7 +183,7 @@ class Raster:
     def _decoded(
         self, memory: npt.NDArray[Any], tiles: _Tiles, workers: int | None
     ) -> list[npt.NDArray[Any]]:
-        """What tiles have of the raster, decoded to ``memory``, (n or more, height, width,
+        """What tiles have of the raster, decoded to ``memory``, (tiles or more, height, width,
         channels).
         """
         height, width, channels = memory.shape[1:]

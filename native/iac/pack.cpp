@@ -314,23 +314,23 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
     }
   }
   BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
-  for_each_slab(slabs_of(located, options), failures,
-                [&](size_t first, std::span<const Bytes> payloads) {
-                  std::vector<const Codec*> codecs(payloads.size());
-                  for (size_t i = first; i < first + payloads.size(); ++i) {
-                    if (failures.at(i)) continue;
-                    const Codec*& codec = codecs[i - first];
-                    try {
-                      codec = this->decoder(located.spans[i]);
-                      if (pixels) codec = &pixels->decoder(rows[i], located.spans[i], *codec);
-                      if (tiles) codec = &tiles->decoder(rows[i], *codec, options.images);
-                      if (options.images) require_images(*codec, located.spans[i]);
-                    } catch (const Error& error) {
-                      failures.add(i, error);
-                    }
-                  }
-                  decoder.add(payloads, codecs, first, failures);
-                });
+  const auto decode = [&](size_t first, std::span<const Bytes> payloads) {
+    std::vector<const Codec*> codecs(payloads.size());
+    for (size_t i = first; i < first + payloads.size(); ++i) {
+      if (failures.at(i)) continue;
+      const Codec*& codec = codecs[i - first];
+      try {
+        codec = this->decoder(located.spans[i]);
+        if (pixels) codec = &pixels->decoder(rows[i], located.spans[i], *codec);
+        if (tiles) codec = &tiles->decoder(rows[i], *codec, options.images);
+        if (options.images) require_images(*codec, located.spans[i]);
+      } catch (const Error& error) {
+        failures.add(i, error);
+      }
+    }
+    decoder.add(payloads, codecs, first, failures);
+  };
+  for_each_slab(slabs_of(located, options), failures, decode);
   if (wants_text_region(options)) decoder.keep(text_region, failures);
   if (failures.any() || !vouched(options.verify)) source_->confirm();
   return decoder.finish(options.on_error, failures);
@@ -361,6 +361,7 @@ void Pack::for_each_payload(std::span<const int64_t> rows, const ReadOptions& op
     try {
       const Located located = locate(rows, failures);
       const auto use_row = [&](size_t position, Bytes payload) {
+        check_interrupt();
         if (failures.at(position)) return;
         try {
           use(position, payload, *decoder(located.spans[position]));
@@ -368,14 +369,11 @@ void Pack::for_each_payload(std::span<const int64_t> rows, const ReadOptions& op
           failures.add(position, error);
         }
       };
-      for_each_slab(slabs_of(located, options), failures,
-                    [&](size_t first, std::span<const Bytes> payloads) {
-                      const unsigned workers = worker_count(options.workers, payloads.size());
-                      parallel_for(payloads.size(), workers, [&](size_t i) {
-                        check_interrupt();
-                        use_row(first + i, payloads[i]);
-                      });
-                    });
+      const auto use_slab = [&](size_t first, std::span<const Bytes> payloads) {
+        parallel_for(payloads.size(), worker_count(options.workers, payloads.size()),
+                     [&](size_t i) { use_row(first + i, payloads[i]); });
+      };
+      for_each_slab(slabs_of(located, options), failures, use_slab);
       failures.finish(OnError::raise, {}, {});
       if (!vouched(options.verify)) source_->confirm();
     } catch (const Error&) {

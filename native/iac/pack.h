@@ -57,11 +57,11 @@ class Pack {
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
 
-  // What is done with a row's stored bytes, `position` being its place among the rows asked for,
-  // and `codec` what the header says decodes them. An Error that it throws is of that row.
+  // What is done with the stored bytes of one of the rows asked for, `codec` being what the header
+  // says decodes them. An Error that it throws is of that row.
   using UsePayload = std::function<void(size_t position, Bytes payload, const Codec& codec)>;
-  // Calls `use` with each row, on several threads at once, and throws the first row's error. Of the
-  // options the workers and `verify` count.
+  // Calls `use` for each row, on several threads at once, and throws the first row's error. Of the
+  // options `workers` and `verify` count.
   void for_each_payload(std::span<const int64_t> rows, const ReadOptions& options,
                         const UsePayload& use) const;
 

@@ -50,8 +50,8 @@ class Scratch final : public Target {
   Bytes written() const { return used_ > 0 ? Bytes{owned_.get() + lead, used_} : Bytes{}; }
 
  private:
-  // Keeps the first record from an address that libjpeg-turbo takes for that of a final place: rows
-  // that are aligned it writes past the processor's caches, from where they are to be copied.
+  // In front of the first record, so that it is aligned to 8 bytes and no more: rows that are to 16
+  // or 32 libjpeg-turbo writes past the processor's caches, which slows down copying them.
   static constexpr size_t lead = 8;
   static constexpr size_t kept_size = size_t{16} << 20;
 
