@@ -10,6 +10,7 @@ from packs import assemble, flip_payload, replaced, segments_of
 from slides import build, cut_tiles, jpeg2000, tissue, write_tiff, write_tiles
 
 import iac_query as iac
+from iac_query._native import read_tiles
 from iac_query.codec import codec_of_header
 
 WIDTH, HEIGHT = 330, 250
@@ -211,3 +212,42 @@ def test_tiles_whose_records_lie_outside(tmp_path, parts):
     fields = {k: v for k, v in fields.items() if not k.endswith(("_offset", "_length"))}
     assemble(path, table, data, slides, **fields)
     everywhere(path, 0, iac.PackError, "row 0: payload span outside the data segment")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"out": np.zeros((64, 128, 3), np.uint8)[:, ::2]}, TypeError),
+        ({"out": np.zeros((64, 64, 3), np.int16)}, TypeError),
+        ({"out": np.zeros((64, 64, 3), ">u2")}, TypeError),
+        ({"out": np.frombuffer(bytes(64 * 64 * 3), np.uint8).reshape(64, 64, 3)}, ValueError),
+        ({"out": np.zeros((64, 64), np.uint8)}, ValueError),
+        ({"places": np.zeros(2, np.int64)}, ValueError),
+        ({"places": np.zeros((2, 2), np.int64)}, ValueError),
+        ({"sizes": np.zeros((1, 3), np.int64)}, ValueError),
+        ({"sizes": np.array([[65, 64]])}, ValueError),
+        ({"sizes": np.array([[64, -1]])}, ValueError),
+        ({"rows": np.array([[0]])}, ValueError),
+        ({"rows": np.array([1000])}, iac.PackIndexError),
+        ({"rows": np.array([-1])}, iac.PackIndexError),
+    ],
+)
+def test_the_core_refuses_arrays_that_do_not_fit(tmp_path, parts, change, error):
+    header, slides, index, payloads = parts
+    iac.build_pack(tmp_path / "t.iac", header, slides, index, payloads)
+    arguments = {
+        "out": np.zeros((64, 64, 3), np.uint8),
+        "rows": np.array([0]),
+        "places": np.array([[0, 0]]),
+        "sizes": np.array([[64, 64]]),
+        "tile_size": (64, 64),
+        "workers": 1,
+    }
+    with iac.PackReader(tmp_path / "t.iac") as pack:
+        read_tiles(pack.native, **arguments)
+        assert arguments["out"].any()
+        changed = {**arguments, **change}
+        before = changed["out"].copy()
+        with pytest.raises(error):
+            read_tiles(pack.native, **changed)
+        np.testing.assert_array_equal(changed["out"], before)
