@@ -103,6 +103,15 @@ def add_area_sums(
     background: list[float],
     workers: int,
 ) -> None: ...
+def read_tiles(
+    pack: Pack,
+    out: npt.NDArray[np.uint8] | npt.NDArray[np.uint16],
+    rows: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    tile_size: tuple[int, int],
+    workers: int,
+) -> None: ...
 
 class Pack:
     def __init__(self, path: bytes) -> None: ...

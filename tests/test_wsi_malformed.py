@@ -229,24 +229,6 @@ def test_damaged_tiles_are_errors_of_their_regions(slide):
         reader.read_native_region(0, 70, 60, 60)
 
 
-def test_tiles_that_are_not_as_the_header_says(slide, tmp_path):
-    with iac.PackReader(slide) as pack:
-        payloads = pack.read_payloads(range(len(pack)))
-        header, slides, index = pack.header, pack.slide_table, pack.index_table
-    codec = iac.Codec.create("jxl", lossless=True, effort=1)
-    for image in (tissue(32, 64), tissue(640, 640), tissue(64, 64, 1), b"no image"):
-        payloads[0] = image if isinstance(image, bytes) else codec.encode(image)
-        iac.build_pack(tmp_path / "t.iac", header, slides, index, payloads, overwrite=True)
-        with WsiImageReader(tmp_path / "t.iac") as reader:
-            for read in (
-                lambda: reader.read_native_region(0, 0, 20, 20),
-                lambda: reader.average((0, 0), (3, 3), 9, 9),
-            ):
-                with pytest.raises(iac.PackError) as raised:
-                    read()
-                assert raised.value.row == 0
-
-
 @pytest.mark.parametrize(
     ("params", "match"),
     [

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import _native
-from ..._options import read_options, worker_count
-from ...errors import PackError, row_error
-from ...images import ImageBatch
+from ..._options import worker_count
 from ...pack import PackReader
 from .schema import Level, Slide
 
@@ -23,6 +21,19 @@ _BATCH_BYTES = 64 << 20
 _MAX_SCALE = 1 << 40
 
 Pair = tuple[float, float]
+
+
+class _Tiles(NamedTuple):
+    """Stored tiles of a raster."""
+
+    rows: npt.NDArray[np.int64]
+    #: Their upper left pixels, (n, 2), along y and x.
+    places: npt.NDArray[np.int64]
+    #: Height and width of what they have of the raster, (n, 2); the rest is padding.
+    sizes: npt.NDArray[np.int64]
+
+    def at(self, some: Any) -> _Tiles:
+        return _Tiles(*(values[some] for values in self))
 
 
 class Raster:
@@ -44,8 +55,7 @@ class Raster:
         self._slide = slide
         self.level = level
         self._places = places
-        self._tile_samples = level.tile_width * level.tile_height * slide.channels
-        tile_bytes = self._tile_samples * slide.dtype.itemsize
+        tile_bytes = level.tile_height * level.tile_width * slide.channels * slide.dtype.itemsize
         self._batch = max(1, _BATCH_BYTES // tile_bytes)
         self._cache_tiles = cache_bytes // tile_bytes
         # Without a lock, which a forked child might find taken: each operation is atomic.
@@ -57,9 +67,12 @@ class Raster:
         worker_count(workers)
         out = np.empty((height, width, slide.channels), slide.dtype)
         if not self._covers(x, y, x + width, y + height):
-            out[:] = slide.background
-        batches = self._batches(x, y, x + width, y + height, workers)
-        for (tile_y, tile_x), tile in chain.from_iterable(batches):
+            out[:] = np.full_like(out[0], slide.background)
+        tiles = self._tiles(x, y, x + width, y + height)
+        if not self._cache_tiles:
+            self._decode(out, tiles, (y, x), workers)
+            return out
+        for (tile_y, tile_x), tile in chain.from_iterable(self._batches(tiles, workers)):
             top, left = max(tile_y, y), max(tile_x, x)
             bottom = min(tile_y + tile.shape[0], y + height)
             right = min(tile_x + tile.shape[1], x + width)
@@ -84,7 +97,7 @@ class Raster:
         end = start[0] + width * scale[0], start[1] + height * scale[1]
         bounds = [int(np.floor(v)) for v in start] + [int(np.ceil(v)) for v in end]
         background = [float(value) for value in slide.background]
-        for batch in self._batches(*bounds, workers):
+        for batch in self._batches(self._tiles(*bounds), workers):
             _native.add_area_sums(
                 sums,
                 [tile for _, tile in batch],
@@ -116,43 +129,43 @@ class Raster:
         x, y = left // width, top // height
         return self._places[y : -(-bottom // height), x : -(-right // width)] - 1, x, y
 
-    def _batches(
-        self, left: int, top: int, right: int, bottom: int, workers: int | None
-    ) -> Iterator[list[tuple[tuple[int, int], npt.NDArray[Any]]]]:
-        """The stored tiles of a window, some at a time: their upper left pixel, and what they have
-        of the raster, (height, width, channels).
-        """
+    def _tiles(self, left: int, top: int, right: int, bottom: int) -> _Tiles:
+        """The stored tiles of a window, row by row."""
         level = self.level
         left, top = max(left, 0), max(top, 0)
-        right, bottom = min(right, level.width), min(bottom, level.height)
-        if left >= right or top >= bottom:
-            return
+        right, bottom = max(min(right, level.width), 0), max(min(bottom, level.height), 0)
         rows, first_x, first_y = self._window(left, top, right, bottom)
         at_y, at_x = np.nonzero(rows >= 0)
-        for begin in range(0, len(at_y), self._batch):
-            some = slice(begin, begin + self._batch)
-            batch_rows = rows[at_y[some], at_x[some]]
-            ys, xs = at_y[some] + first_y, at_x[some] + first_x
-            images = self._decoded(batch_rows, workers)
-            yield [
-                ((y * level.tile_height, x * level.tile_width), self._checked(image, row, x, y))
-                for image, row, x, y in zip(
-                    images, batch_rows.tolist(), xs.tolist(), ys.tolist(), strict=True
-                )
-            ]
+        y, x = at_y + first_y, at_x + first_x
+        places = np.stack([y * level.tile_height, x * level.tile_width], axis=1)
+        return _Tiles(rows[at_y, at_x], places, np.stack(level.valid_size(x, y)[::-1], axis=1))
 
-    def _decoded(self, rows: npt.NDArray[np.int64], workers: int | None) -> list[npt.NDArray[Any]]:
-        if not self._cache_tiles:
-            return self._decode(rows, workers)
+    def _batches(
+        self, tiles: _Tiles, workers: int | None
+    ) -> Iterator[list[tuple[tuple[int, int], npt.NDArray[Any]]]]:
+        """Tiles, some at a time: their upper left pixel, and what they have of the raster, (height,
+        width, channels), until the next are asked for.
+        """
+        largest = tiles.sizes.max(axis=0, initial=0).tolist()
+        shape = min(len(tiles.rows), self._batch), *largest, self._slide.channels
+        memory = np.empty(shape, self._slide.dtype)
+        for begin in range(0, len(tiles.rows), self._batch):
+            some = tiles.at(slice(begin, begin + self._batch))
+            decoded = self._cached if self._cache_tiles else self._decoded
+            places = map(tuple, some.places.tolist())
+            yield list(zip(places, decoded(memory, some, workers), strict=True))
+
+    def _cached(
+        self, memory: npt.NDArray[Any], tiles: _Tiles, workers: int | None
+    ) -> list[npt.NDArray[Any]]:
+        """What tiles have of the raster, from the cache or for it."""
         found: dict[int, npt.NDArray[Any]] = {}
-        for row in rows.tolist():
+        for row in tiles.rows.tolist():
             if (image := self._cache.get(row)) is not None:
                 found[row] = image
-        missing = [row for row in rows.tolist() if row not in found]
-        for row, image in zip(
-            missing, self._decode(np.array(missing, np.int64), workers), strict=True
-        ):
-            # Of its own, so that it does not keep a whole batch in memory.
+        missing = tiles.at([row not in found for row in tiles.rows.tolist()])
+        images = self._decoded(memory, missing, workers)
+        for row, image in zip(missing.rows.tolist(), images, strict=True):
             found[row] = self._cache[row] = image.copy()
             found[row].flags.writeable = False
         for row in found:
@@ -165,30 +178,34 @@ class Raster:
                 self._cache.popitem(last=False)
             except KeyError:
                 break
-        return [found[row] for row in rows.tolist()]
+        return [found[row] for row in tiles.rows.tolist()]
 
-    def _decode(self, rows: npt.NDArray[np.int64], workers: int | None) -> list[npt.NDArray[Any]]:
-        if len(rows) == 0:
-            return []
-        options = read_options(True, workers, max_samples=self._tile_samples)
-        batch = self._reader.native.read(rows, *options)
-        if batch.images is None:
-            raise PackError(f"{self._reader.package_path}: raster_codec decodes to no images")
-        return list(ImageBatch.from_native(batch, "raise"))
+    def _decoded(
+        self, memory: npt.NDArray[Any], tiles: _Tiles, workers: int | None
+    ) -> list[npt.NDArray[Any]]:
+        """What tiles have of the raster, decoded to ``memory``, (tiles or more, height, width,
+        channels).
+        """
+        height, width, channels = memory.shape[1:]
+        tops = np.arange(len(tiles.rows)) * height
+        below = tiles._replace(places=np.stack([tops, np.zeros_like(tops)], axis=1))
+        self._decode(memory.reshape(-1, width, channels), below, (0, 0), workers)
+        return [
+            tile[:valid_height, :valid_width]
+            for tile, (valid_height, valid_width) in zip(memory, tiles.sizes.tolist(), strict=False)
+        ]
 
-    def _checked(self, image: Any, row: int, tile_x: int, tile_y: int) -> npt.NDArray[Any]:
-        """A decoded tile, which the core has cut to what it has of the raster."""
-        slide = self._slide
-        if image is not None and image.ndim == 2:
-            image = image.reshape(*image.shape, 1)
-        width, height = self.level.valid_size(tile_x, tile_y)
-        wanted = (int(height), int(width), slide.channels)
-        if image is None or image.shape != wanted or image.dtype != slide.dtype:
-            found = "no image" if image is None else f"{image.shape} of {image.dtype}"
-            raise row_error(
-                PackError,
-                str(self._reader.package_path),
-                row,
-                f"the tile is {found}, header and index say {wanted} of {slide.dtype}",
+    def _decode(
+        self, out: npt.NDArray[Any], tiles: _Tiles, origin: tuple[int, int], workers: int | None
+    ) -> None:
+        """Decodes tiles to their places in ``out``, which begins at pixel ``origin`` (y, x)."""
+        if len(tiles.rows):
+            _native.read_tiles(
+                self._reader.native,
+                out,
+                tiles.rows,
+                tiles.places - origin,
+                tiles.sizes,
+                (self.level.tile_height, self.level.tile_width),
+                worker_count(workers),
             )
-        return image

@@ -17,6 +17,12 @@ static void settle(std::vector<ImageShape>& images, const std::vector<char>& fai
   images.resize(kept);
 }
 
+bool Failures::any_before(size_t position) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(list_.begin(), list_.end(),
+                     [&](const RowFailure& failure) { return failure.position < position; });
+}
+
 Batch Failures::finish(OnError rule, Buffer data, std::span<const uint64_t> lengths,
                        std::vector<ImageShape> images) {
   std::sort(list_.begin(), list_.end(),

@@ -56,13 +56,16 @@ class Failures {
   // Whether there are any; asked when no thread adds more.
   bool any() const { return !list_.empty(); }
 
+  // Whether there are any, so far, of lower positions; any thread may ask.
+  bool any_before(size_t position) const;
+
   // Makes the batch of what was read, under the rule for failures. Throws the first failure under
   // OnError::raise.
   Batch finish(OnError rule, Buffer data, std::span<const uint64_t> lengths,
                std::vector<ImageShape> images = {});
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<char> failed_;
   std::vector<RowFailure> list_;
   std::string pack_;

@@ -27,12 +27,6 @@ constexpr size_t min_chunks_to_try = 8;
 // How often a waiting thread looks again, about a millisecond in all, before it goes to sleep.
 constexpr int yields = 2000;
 
-Error too_large(uint64_t bytes, const DecodeLimits& limits) {
-  return {Error::Kind::codec, "decoded record is larger than the limit of " +
-                                  std::to_string(bytes) + " bytes, raise " +
-                                  limits.record_bytes_option + " to read it"};
-}
-
 Error too_many_samples(const ImageShape& image, const DecodeLimits& limits) {
   return {Error::Kind::codec, "image of " + describe(image) + " is larger than the limit of " +
                                   std::to_string(limits.image_samples) + " samples, raise " +
@@ -40,6 +34,12 @@ Error too_many_samples(const ImageShape& image, const DecodeLimits& limits) {
 }
 
 }  // namespace
+
+Error too_large(const DecodeLimits& limits) {
+  return {Error::Kind::codec, "decoded record is larger than the limit of " +
+                                  std::to_string(limits.record_bytes) + " bytes, raise " +
+                                  limits.record_bytes_option + " to read it"};
+}
 
 // One call of add(). Payloads are decoded in chunks. Where a chunk's start in the result is known,
 // because all sizes before it are, it is decoded in place; otherwise into the thread's scratch
@@ -110,7 +110,7 @@ class BatchDecoder::Round {
       try {
         hints_[i] = codec(i).decoded_size(payloads_[i]);
         if (hints_[i].kind == SizeHint::Kind::exact && hints_[i].bytes > limit()) {
-          throw too_large(limit(), batch_.limits_);
+          throw too_large(batch_.limits_);
         }
         const ImageShape& image = hints_[i].image;
         if (image.samples() > batch_.limits_.image_samples) {
@@ -293,7 +293,7 @@ class BatchDecoder::Round {
       aside_ += *length;
     } else if (!failures_.at(first_ + row)) {
       if (left < limit()) check_batch(UINT64_MAX);
-      failures_.add(first_ + row, too_large(limit(), batch_.limits_));
+      failures_.add(first_ + row, too_large(batch_.limits_));
     }
     return length.value_or(0);
   }
@@ -309,7 +309,7 @@ class BatchDecoder::Round {
       }
       const auto length = codec(row).decode(payloads_[row], target);
       if (length.has_value() || may_retry) return length;
-      throw too_large(limit(), batch_.limits_);
+      throw too_large(batch_.limits_);
     } catch (const Error& error) {
       failures_.add(first_ + row, error);
       return std::nullopt;

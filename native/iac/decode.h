@@ -19,6 +19,9 @@ struct DecodeLimits {
   const char* image_samples_option = "max_samples";
 };
 
+// That a decoded record is larger than it may be.
+Error too_large(const DecodeLimits& limits);
+
 class BatchDecoder {
  public:
   // `total_payload_bytes` is what add() will be given in all: it sizes the result's memory.

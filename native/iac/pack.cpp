@@ -1,7 +1,6 @@
 #include "iac/pack.h"
 
 #include <algorithm>
-#include <future>
 
 #include "iac/checksum.h"
 #include "iac/dicom/headers.h"
@@ -9,15 +8,13 @@
 #include "iac/documents.h"
 #include "iac/error.h"
 #include "iac/gather.h"
+#include "iac/interrupt.h"
 #include "iac/platform.h"
+#include "iac/workers.h"
 #include "iac/wsi/tiles.h"
 
 namespace iac {
 
-// Stored bytes fetched before they are decoded: so many that threads seldom wait for each other
-// between fetching and decoding.
-static constexpr uint64_t slab_bytes = uint64_t{32} << 20;
-static constexpr size_t slab_rows = 1 << 16;
 // Bytes of the tables read at a time for a pack's stamp.
 static constexpr size_t stamp_read_bytes = size_t{1} << 20;
 
@@ -296,6 +293,11 @@ Batch Pack::read_stored(const Located& located, const ReadOptions& options,
   return failures.finish(options.on_error, std::move(out), lengths);
 }
 
+SlabRequest Pack::slabs_of(const Located& located, const ReadOptions& options) const {
+  return {*source_,        header_.data,   located.spans,   located.places,
+          options.workers, options.verify, options.on_error};
+}
+
 Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
                          const ReadOptions& options, Failures& failures) const {
   std::optional<dicom::PixelDecoders> pixels;
@@ -311,60 +313,24 @@ Batch Pack::read_decoded(std::span<const int64_t> rows, const Located& located,
       pixels.emplace(*this, present);
     }
   }
-  struct Slab {
-    size_t first, end;
-    Buffer stored;
-    std::vector<uint64_t> places;
-  };
-  const size_t count = located.spans.size();
-  const auto fetch = [&](size_t first) {
-    Slab slab{first, first, {}, {}};
-    const uint64_t start = located.places[first];
-    while (slab.end < count && slab.end - first < slab_rows &&
-           (slab.end == first || located.places[slab.end + 1] - start <= slab_bytes)) {
-      ++slab.end;
-    }
-    for (size_t i = first; i < slab.end; ++i) slab.places.push_back(located.places[i] - start);
-    slab.stored = Buffer::allocate(located.places[slab.end] - start);
-    slab.stored.set_size(located.places[slab.end] - start);
-    const auto spans = std::span(located.spans).subspan(first, slab.end - first);
-    gather({*source_, header_.data, spans, slab.places, slab.stored.data(), options.workers,
-            options.verify},
-           first, failures);
-    return slab;
-  };
   BatchDecoder decoder(options.limits, options.workers, located.stored_bytes());
-  const auto decode = [&](const Slab& slab) {
-    std::vector<Bytes> payloads;
-    std::vector<const Codec*> codecs;
-    for (size_t i = slab.first; i < slab.end; ++i) {
-      payloads.emplace_back(slab.stored.data() + slab.places[i - slab.first],
-                            located.spans[i].length);
-      codecs.push_back(nullptr);
+  const auto decode = [&](size_t first, std::span<const Bytes> payloads) {
+    std::vector<const Codec*> codecs(payloads.size());
+    for (size_t i = first; i < first + payloads.size(); ++i) {
       if (failures.at(i)) continue;
+      const Codec*& codec = codecs[i - first];
       try {
-        codecs.back() = this->decoder(located.spans[i]);
-        if (pixels) codecs.back() = &pixels->decoder(rows[i], located.spans[i], *codecs.back());
-        if (tiles) codecs.back() = &tiles->decoder(rows[i], *codecs.back(), options.images);
-        if (options.images) require_images(*codecs.back(), located.spans[i]);
+        codec = this->decoder(located.spans[i]);
+        if (pixels) codec = &pixels->decoder(rows[i], located.spans[i], *codec);
+        if (tiles) codec = &tiles->decoder(rows[i], *codec, options.images);
+        if (options.images) require_images(*codec, located.spans[i]);
       } catch (const Error& error) {
         failures.add(i, error);
       }
     }
-    decoder.add(payloads, codecs, slab.first, failures);
+    decoder.add(payloads, codecs, first, failures);
   };
-
-  std::future<void> decoding;  // where reads are expensive, beside the next slab's
-  for (size_t first = 0; first < count;) {
-    Slab slab = fetch(first);
-    first = slab.end;
-    if (decoding.valid()) decoding.get();
-    if (source_->style().expensive() && first < count) {
-      decoding = std::async(std::launch::async, decode, std::move(slab));
-    } else {
-      decode(slab);
-    }
-  }
+  for_each_slab(slabs_of(located, options), failures, decode);
   if (wants_text_region(options)) decoder.keep(text_region, failures);
   if (failures.any() || !vouched(options.verify)) source_->confirm();
   return decoder.finish(options.on_error, failures);
@@ -385,6 +351,35 @@ Batch Pack::read(std::span<const int64_t> rows, const ReadOptions& options) cons
     }
     if (!vouched(options.verify)) batch.unchecked = batch.count;
     return batch;
+  });
+}
+
+void Pack::for_each_payload(std::span<const int64_t> rows, const ReadOptions& options,
+                            const UsePayload& use) const {
+  in_pack(path_, [&] {
+    Failures failures(path_, rows);
+    try {
+      const Located located = locate(rows, failures);
+      const auto use_row = [&](size_t position, Bytes payload) {
+        check_interrupt();
+        if (failures.at(position)) return;
+        try {
+          use(position, payload, *decoder(located.spans[position]));
+        } catch (const Error& error) {
+          failures.add(position, error);
+        }
+      };
+      const auto use_slab = [&](size_t first, std::span<const Bytes> payloads) {
+        parallel_for(payloads.size(), worker_count(options.workers, payloads.size()),
+                     [&](size_t i) { use_row(first + i, payloads[i]); });
+      };
+      for_each_slab(slabs_of(located, options), failures, use_slab);
+      failures.finish(OnError::raise, {}, {});
+      if (!vouched(options.verify)) source_->confirm();
+    } catch (const Error&) {
+      source_->confirm();
+      throw;
+    }
   });
 }
 

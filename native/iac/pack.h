@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +13,7 @@
 #include "iac/decode.h"
 #include "iac/layout.h"
 #include "iac/per_process.h"
+#include "iac/slabs.h"
 #include "iac/table.h"
 
 namespace iac {
@@ -55,6 +57,14 @@ class Pack {
   // The stored or decoded bytes of rows, in the order given, duplicates included.
   Batch read(std::span<const int64_t> rows, const ReadOptions& options) const;
 
+  // What is done with the stored bytes of one of the rows asked for, `codec` being what the header
+  // says decodes them. An Error that it throws is of that row.
+  using UsePayload = std::function<void(size_t position, Bytes payload, const Codec& codec)>;
+  // Calls `use` for each row, on several threads at once, and throws the first row's error. Of the
+  // options `workers` and `verify` count.
+  void for_each_payload(std::span<const int64_t> rows, const ReadOptions& options,
+                        const UsePayload& use) const;
+
   // One row's stored bytes without the expense of a batch: where they are, and, into as much memory
   // as that says, what they are.
   Span locate_one(int64_t row) const;
@@ -95,6 +105,7 @@ class Pack {
   // Throws Error(pack) for a span that is not inside the data segment.
   void require_inside(const Span& span) const;
   Located locate(std::span<const int64_t> rows, Failures& failures) const;
+  SlabRequest slabs_of(const Located& located, const ReadOptions& options) const;
   // Whether the records that a read with these options gives are all compared with their crc32.
   bool vouched(bool verify) const { return verify && layout_->has_crc32(); }
   Batch read_stored(const Located& located, const ReadOptions& options, Failures& failures) const;

@@ -25,6 +25,7 @@ void bind_batch(py::module_& module);
 void bind_codec(py::module_& module);
 void bind_documents(py::module_& module);
 void bind_pack(py::module_& module);
+void bind_region(py::module_& module);
 void bind_workers(py::module_& module);
 void bind_writer(py::module_& module);
 

@@ -12,6 +12,7 @@ PYBIND11_MODULE(_native, module) {
   bind_codec(module);
   bind_documents(module);
   bind_pack(module);
+  bind_region(module);
   bind_workers(module);
   bind_writer(module);
   module.attr("__version__") = IAC_VERSION;
