@@ -138,12 +138,14 @@ class _Source:
 
 def _split(predicate: pl.Expr) -> Iterator[pl.Expr]:
     """The conditions of a predicate that is true where all of them are."""
-    inputs = predicate.meta.pop()
-    if len(inputs) == 2 and (inputs[1] & inputs[0]).meta.eq(predicate):
-        yield from _split(inputs[1])
-        yield from _split(inputs[0])
-    else:
-        yield predicate
+    parts = [predicate]
+    while parts:
+        part = parts.pop()
+        inputs = part.meta.pop()  # the last one first
+        if len(inputs) == 2 and (inputs[1] & inputs[0]).meta.eq(part):
+            parts += inputs
+        else:
+            yield part
 
 
 def _conjunct(condition: pl.Expr) -> Conjunct:
@@ -162,6 +164,11 @@ def _conjunct(condition: pl.Expr) -> Conjunct:
             values = _frame(table).select_seq(condition).to_series()
         if values.null_count():
             values = values.fill_null(False)
+        if len(values) not in (1, table.num_rows):
+            raise ValueError(
+                f"a condition on {sorted(columns)} has {len(values)} values for {table.num_rows} "
+                "rows: a function in it is not elementwise"
+            )
         return values.to_numpy()
 
     return Conjunct(columns, holds)
