@@ -34,6 +34,7 @@ from ..errors import CodecError, PackError, row_error
 from ..images import IMAGE_TYPE
 from ..scanning.plan import ScanPlan, empty
 from ..scanning.run import BATCH_ROWS, Conjunct, scan
+from .exits import exit_safe
 
 __all__ = ["PayloadNamespace", "lazy_frame"]
 
@@ -120,6 +121,15 @@ class _Source:
         self._plan = plan
 
     def __call__(
+        self,
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        return exit_safe(self._frames(with_columns, predicate, n_rows, batch_size))
+
+    def _frames(
         self,
         with_columns: list[str] | None,
         predicate: pl.Expr | None,
