@@ -23,12 +23,12 @@ batches = iter(frame.collect_batches())
 print(next(batches).width)
 """,
     "an interrupt": """
-threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
 def slow(payload):
     time.sleep(0.001)
     return True
 keeps = pl.col("payload").map_elements(slow, return_dtype=pl.Boolean)
 try:
+    threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
     while True:
         frame.filter(keeps).collect(engine="streaming")
 except KeyboardInterrupt:
