@@ -28,25 +28,24 @@ class _Exits:
         self._is_exit = False
 
     def safe(self, items: Iterator[_Item]) -> Iterator[_Item]:
-        """The items; in other threads than the main one an error once the interpreter ends."""
-        if threading.get_ident() == threading.main_thread().ident:
-            yield from items  # an interrupt may come anywhere
-            return
+        """The items, of which none is None; in threads an error once the interpreter ends."""
         self._count(open=1)
         try:
-            while True:
-                self._count(at_work=1)
-                try:
-                    if self._is_exit:
-                        raise RuntimeError("the interpreter ends")
-                    item = next(items)
-                except StopIteration:
-                    return
-                finally:
-                    self._count(at_work=-1)
+            while (item := self._next(items)) is not None:
                 yield item
         finally:
             self._count(open=-1)
+
+    def _next(self, items: Iterator[_Item]) -> _Item | None:
+        if threading.get_ident() == threading.main_thread().ident:
+            return next(items, None)  # here an interrupt may come anywhere, also between counts
+        self._count(at_work=1)
+        try:
+            if self._is_exit:
+                raise RuntimeError("the interpreter ends")
+            return next(items, None)
+        finally:
+            self._count(at_work=-1)
 
     def _count(self, open: int = 0, at_work: int = 0) -> None:
         with self._changed:
@@ -75,5 +74,7 @@ atexit.register(lambda: _exits.end())
 
 
 def exit_safe(items: Iterator[_Item]) -> Iterator[_Item]:
-    """The items, whichever thread asks for them, without an abort when the interpreter ends."""
+    """The items, of which none is None, without an abort when the interpreter ends while a thread
+    asks for one.
+    """
     return _exits.safe(items)
