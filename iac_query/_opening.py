@@ -18,12 +18,19 @@ from .remote import FileSystem, RemoteFile, RemoteOptions
 class PackOpener:
     """Opens local packs, and those of ``storage``, an fsspec file system.
 
-    ``packs`` restricts them to files, and to what lies below folders; None allows all.
+    ``packs`` restricts them to files, and to what lies below folders; None allows all. Raises
+    TypeError for a ``storage`` that is no file system.
     """
 
     def __init__(
         self, packs: Iterable[str | os.PathLike[str]] | None = None, storage: Any = None
     ) -> None:
+        if storage is not None and not hasattr(storage, "protocol"):
+            # Not the value, which may hold credentials.
+            raise TypeError(
+                f"storage is of type {type(storage).__name__}, expected a file system such as "
+                "fsspec.filesystem('s3', ...)"
+            )
         self._storage = storage
         self._allowed: list[str] | None = None
         if packs is not None:
@@ -49,11 +56,13 @@ class PackOpener:
                 raise _refused(path, "is not among the packs that were allowed")
         if not is_url(path):
             return _open_local(os.fsencode(os.path.abspath(path)))
+        if CHAIN in path:
+            raise _refused(path, "is a chained URL, which references do not open: use PackReader")
         if self._storage is None:
             raise _refused(path, "is not a local file, pass storage= to open it")
         protocols = self._storage.protocol
         protocols = (protocols,) if isinstance(protocols, str) else protocols
-        if CHAIN in path or path.split("://")[0] not in protocols:
+        if path.split("://")[0] not in protocols:
             raise _refused(path, f"is not of the storage given, which is {protocols[0]}")
         return _open_remote(path, FileSystem.of_storage(path, self._storage))
 

@@ -19,15 +19,32 @@ WORDS = ["", "alpha", "beta", "gamma ray", "Ünïcode", "a text of more than twe
 COLUMNS = {
     "k": (pa.int32(), lambda chance: chance.randrange(-3, 8)),
     "big": (pa.int64(), lambda chance: chance.choice([-(2**62), -1, 0, 2**40, 2**62])),
+    "tiny": (pa.int8(), lambda chance: chance.choice([-128, 0, 127])),
     "small": (pa.uint8(), lambda chance: chance.randrange(4)),
+    "medium": (pa.uint16(), lambda chance: chance.choice([0, 65535])),
+    "wide": (pa.uint32(), lambda chance: chance.choice([0, 1, 2**32 - 1])),
+    "huge": (pa.uint64(), lambda chance: chance.choice([0, 2**63, 2**64 - 1])),
     "f": (pa.float64(), lambda chance: chance.choice([-1.5, 0.0, 0.25, 1e300])),
     "single": (pa.float32(), lambda chance: chance.choice([-1.5, 0.0, 0.25])),
     "flag": (pa.bool_(), lambda chance: chance.random() < 0.5),
     "text": (pa.string(), lambda chance: chance.choice(WORDS)),
+    "long": (pa.large_string(), lambda chance: chance.choice(WORDS)),
     "code": (pa.dictionary(pa.int8(), pa.string()), lambda chance: chance.choice(WORDS)),
     "blob": (pa.binary(), lambda chance: chance.choice([b"", b"\0\xff", b"abc"])),
+    "sha": (pa.binary(2), lambda chance: chance.choice([b"\0\0", b"\0\xff", b"ab"])),
     "day": (pa.date32(), lambda chance: dt.date(2020, 1, 1 + chance.randrange(5))),
     "at": (pa.timestamp("us"), lambda chance: dt.datetime(2020, 1, 1, chance.randrange(5), 30)),
+    "zoned": (
+        pa.timestamp("us", "UTC"),
+        lambda chance: dt.datetime(2020, 1, 1, chance.randrange(5), 30, tzinfo=dt.UTC),
+    ),
+    "time": (pa.time64("us"), lambda chance: dt.time(chance.randrange(5), 30)),
+    "marks": (pa.list_(pa.int16()), lambda chance: [1, None, 3][: chance.randrange(4)]),
+    "place": (
+        pa.struct({"x": pa.int32(), "name": pa.string()}),
+        lambda chance: {"x": chance.choice([None, 1, 2]), "name": chance.choice(WORDS)},
+    ),
+    "pair": (pa.list_(pa.float32(), 2), lambda chance: [chance.choice([None, 0.5]), 1.0]),
     "price": (pa.decimal128(9, 2), lambda chance: decimal.Decimal(chance.randrange(500)) / 100),
 }
 SLIDE_COLUMNS = {
@@ -149,12 +166,23 @@ def _leaf(chance: random.Random, name: str, type: pa.DataType, values: list[Any]
         return Condition(
             f"record.row < {row}", polars.struct.field("row") < row, pc.field("record", "row") < row
         )
+    if pa.types.is_struct(type):
+        x = chance.randrange(3)
+        return Condition(
+            f"({sql}.x = {x})", polars.struct.field("x") == x, pc.field(name, "x") == x
+        )
     if chance.random() < 0.2:
         return Condition(f"({sql} IS NULL)", polars.is_null(), arrow.is_null())
     if pa.types.is_boolean(type) and chance.random() < 0.5:
         return Condition(sql, polars, arrow)
     present = [value for value in values if value is not None]
     if not present or pa.types.is_null(type):
+        return Condition(f"({sql} IS NOT NULL)", polars.is_not_null(), arrow.is_valid())
+    if pa.types.is_list(type):
+        most = chance.randrange(4)
+        lengths = pc.list_value_length(arrow)
+        return Condition(f"(len({sql}) <= {most})", polars.list.len() <= most, lengths <= most)
+    if pa.types.is_fixed_size_list(type):
         return Condition(f"({sql} IS NOT NULL)", polars.is_not_null(), arrow.is_valid())
     value = chance.choice(present)
     if isinstance(value, str) and chance.random() < 0.4:
@@ -187,5 +215,6 @@ def _sql_type(type: pa.DataType) -> str:
         **{"uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "uint64": "UBIGINT"},
         **{"float": "FLOAT", "double": "DOUBLE", "bool": "BOOLEAN", "string": "VARCHAR"},
         **{"large_string": "VARCHAR", "binary": "BLOB", "large_binary": "BLOB"},
-        **{"date32[day]": "DATE", "timestamp[us]": "TIMESTAMP"},
+        **{"fixed_size_binary[2]": "BLOB", "date32[day]": "DATE", "time64[us]": "TIME"},
+        **{"timestamp[us]": "TIMESTAMP", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"},
     }[str(type)]

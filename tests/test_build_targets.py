@@ -91,6 +91,19 @@ def test_a_name_of_255_bytes_is_possible(tmp_path):
     assert len(os.listdir(tmp_path)) == 1
 
 
+def test_names_too_long_are_refused_before_the_data_is_written(tmp_path):
+    def payloads():
+        pytest.fail("data was asked for")
+        yield b""
+
+    for path in (tmp_path / ("x" * 256), tmp_path / ("x/" * 3000) / "x.iac"):
+        with pytest.raises(OSError, match="File name too long"):
+            iac.build_pack_streaming(
+                path, {"codec": "none"}, slide_table(), item_table(ROWS), payloads()
+            )
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_path_with_a_nul_is_refused(tmp_path):
     with pytest.raises((ValueError, OSError)):
         build(Path(f"{tmp_path}/x.iac\0.txt"))

@@ -152,6 +152,21 @@ def test_functions_of_the_user_in_filters(notes: pl.LazyFrame):
     assert pickle.loads(pickle.dumps(lazy)).collect().rows() == [("item-1",)]
 
 
+@ENGINES
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_functions_that_are_not_elementwise(notes: pl.LazyFrame, engine: str, count: int):
+    """Although they say so. Three rows of which one value is true are those of all."""
+
+    def condition(count: int) -> pl.Expr:
+        return pl.col("item_id").map_batches(
+            lambda _: pl.Series([True] * count), return_dtype=pl.Boolean, is_elementwise=True
+        )
+
+    with pytest.raises(ValueError, match=f"'item_id'.* has {count} values for 3 rows"):
+        notes.filter(condition(count)).collect(engine=engine)
+    assert notes.filter(condition(1)).collect(engine=engine).height == 3
+
+
 WITHOUT = """
 import sys
 sys.modules["cloudpickle"] = None

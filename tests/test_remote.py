@@ -221,9 +221,23 @@ def test_refused_references_show_no_secrets():
     ["zip://ten.iac::http://127.0.0.1/x.zip", "simplecache::http://127.0.0.1/ten.iac"],
 )
 def test_chained_urls_are_refused_in_references(url):
-    for storage in (fsspec.filesystem("http"), fsspec.filesystem("memory")):
-        with pytest.raises(iac.PackError, match="is not of the storage given"):
-            iac.decode(table_of(references([url], [0])), storage=storage)
+    table = table_of(references([url], [0]))
+    for storage in (None, fsspec.filesystem("http"), fsspec.filesystem("memory")):
+        with pytest.raises(iac.PackError, match="a chained URL, which references do not open"):
+            iac.decode(table, storage=storage)
+
+
+@pytest.mark.parametrize("storage", ["s3", {"secret": "hush"}, fsspec])
+def test_a_storage_that_is_none(pack, storage):
+    table = table_of(references([str(pack)], [0]))
+    for read in (
+        iac.decode,
+        iac.iter_decode,
+        lambda table, storage: iac.write_pack(table, pack.parent / "out.iac", storage=storage),
+    ):
+        with pytest.raises(TypeError, match="expected a file system") as raised:
+            read(table, storage=storage)
+        assert "hush" not in str(raised.value)
 
 
 def test_encoded_dots_do_not_leave_a_folder(server, served):

@@ -87,6 +87,15 @@ def test_without_payload_no_payload_byte_is_read(large: Path, counted: list[int]
     assert bytes_read() - before < BESIDE
 
 
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_a_payload_that_is_dropped_is_not_read(large: Path, counted: list[int], engine: str):
+    few = iac.scan_iac(large).filter(pl.col("per_mille") < 10)
+    cohort = few.drop("payload").collect(engine=engine)
+    assert cohort.columns[-1] == "record"
+    assert not counted
+    assert iac.decode(cohort)["payload"].len() == sum(counted) == 10
+
+
 @ENGINES
 def test_a_filter_that_leaves_nothing(large: Path, counted: list[int], engine: str):
     table = run(large, engine, ["per_mille", "payload"], 0)
@@ -159,6 +168,16 @@ def test_arrow_conditions_on_payloads_come_last(large: Path, counted: list[int])
         counted.clear()
     assert iac.scan_arrow(large, ["per_mille"], says | few).read_all().num_rows == 20
     assert sum(counted) == COUNT
+
+
+def test_arrow_conditions_may_be_nested_deeply(large: Path, counted: list[int]):
+    few = pc.field("per_mille") < 20
+    for _ in range(2000):
+        few = ~few
+    says = pc.starts_with(pc.field("payload"), pattern=b"0001")
+    found = iac.scan_arrow(large, ["per_mille"], says & few).read_all()
+    assert found.to_pydict() == {"per_mille": [7]}
+    assert sum(counted) == 20
 
 
 def test_batches_keep_to_their_bytes(large: Path, tmp_path: Path):

@@ -73,6 +73,7 @@ def test_lists_and_names(tree: Path, monkeypatch: pytest.MonkeyPatch):
     assert [r["pack"] for r in table["record"].to_pylist()] == [f"{tree}/{name}" for name in names]
     write(tree / "*.iac")
     assert iac.scan_arrow("*.iac").read_all()["payload"].to_pylist() == [b"* 0"]
+    assert iac.scan_arrow(os.fsencode(tree / "b.iac" / "inside.iac")).read_all().num_rows == 1
     monkeypatch.setenv("HOME", str(tree))
     assert iac.scan_arrow("~/b2/*.iac").read_all().num_rows == 1
 
@@ -91,6 +92,15 @@ def test_lists_and_names(tree: Path, monkeypatch: pytest.MonkeyPatch):
 def test_what_is_no_path(paths, error, message):
     with pytest.raises(error, match=message):
         iac.scan_arrow(paths)
+
+
+def test_paths_that_references_cannot_hold(tmp_path: Path):
+    path = os.fsencode(tmp_path) + b"/by\xff.iac"
+    os.rename(write(tmp_path / "x.iac"), path)
+    for paths in (path, os.fsdecode(path), f"{tmp_path}/*.iac"):
+        for scan in (iac.scan_iac, iac.scan_arrow):
+            with pytest.raises(iac.PackError, match=r"by\\xff\.iac': the path is not UTF-8"):
+                scan(paths)
 
 
 HIVE = parameters(in_sql.test_hive_columns_are_those_of_read_parquet)

@@ -34,6 +34,7 @@ from ..errors import CodecError, PackError, row_error
 from ..images import IMAGE_TYPE
 from ..scanning.plan import ScanPlan, empty
 from ..scanning.run import BATCH_ROWS, Conjunct, scan
+from .exits import exit_safe
 
 __all__ = ["PayloadNamespace", "lazy_frame"]
 
@@ -126,6 +127,15 @@ class _Source:
         n_rows: int | None,
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
+        return exit_safe(self._frames(with_columns, predicate, n_rows, batch_size))
+
+    def _frames(
+        self,
+        with_columns: list[str] | None,
+        predicate: pl.Expr | None,
+        n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
         columns = self._plan.schema.names if with_columns is None else with_columns
         conditions = [] if predicate is None else [_conjunct(part) for part in _split(predicate)]
         any_rows = False
@@ -138,12 +148,14 @@ class _Source:
 
 def _split(predicate: pl.Expr) -> Iterator[pl.Expr]:
     """The conditions of a predicate that is true where all of them are."""
-    inputs = predicate.meta.pop()
-    if len(inputs) == 2 and (inputs[1] & inputs[0]).meta.eq(predicate):
-        yield from _split(inputs[1])
-        yield from _split(inputs[0])
-    else:
-        yield predicate
+    parts = [predicate]
+    while parts:
+        part = parts.pop()
+        inputs = part.meta.pop()  # the last one first
+        if len(inputs) == 2 and (inputs[1] & inputs[0]).meta.eq(part):
+            parts += inputs
+        else:
+            yield part
 
 
 def _conjunct(condition: pl.Expr) -> Conjunct:
@@ -162,6 +174,11 @@ def _conjunct(condition: pl.Expr) -> Conjunct:
             values = _frame(table).select_seq(condition).to_series()
         if values.null_count():
             values = values.fill_null(False)
+        if len(values) not in (1, table.num_rows):
+            raise ValueError(
+                f"a condition on {sorted(columns)} has {len(values)} values for {table.num_rows} "
+                "rows: a function in it is not elementwise"
+            )
         return values.to_numpy()
 
     return Conjunct(columns, holds)

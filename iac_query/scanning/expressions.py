@@ -64,25 +64,29 @@ class _Holds:
 
 def _split(words: Words) -> Iterator[Words]:
     """The expressions below an ``and`` at the top, or the whole."""
-    if words[0] != (b"call", b"and_kleene"):
-        yield words
-        return
-    middle = _end(words, 1)
-    yield from _split(words[1:middle])
-    yield from _split(words[middle:-1])
+    ends = _ends(words)
+    begins = [0]
+    while begins:
+        at = begins.pop()
+        if words[at] == (b"call", b"and_kleene"):
+            begins += [ends[at + 1], at + 1]
+        else:
+            yield words[at : ends[at]]
 
 
-def _end(words: Words, at: int) -> int:
-    """Where the expression that begins there ends."""
-    kind, value = words[at]
-    at += 1
-    if kind == b"nested_field_ref":  # that many names follow
-        return at + int(value)
-    if kind == b"call":
-        while words[at][0] not in (b"options", b"end"):
-            at = _end(words, at)
-        return at + (2 if words[at][0] == b"options" else 1)
-    return at
+def _ends(words: Words) -> dict[int, int]:
+    """Where the expression that begins at a word ends."""
+    ends, calls = {}, []
+    for at, (kind, value) in enumerate(words):
+        if kind == b"call":
+            calls.append(at)
+        elif kind == b"end":
+            ends[calls.pop()] = at + 1
+        elif kind == b"nested_field_ref":  # that many names follow
+            ends[at] = at + 1 + int(value)
+        else:
+            ends[at] = at + 1
+    return ends
 
 
 def _columns(words: Words) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from .._options import PathLike
 from .._urls import is_url, local_path, public_url
-from ..errors import PackNotFoundError
+from ..errors import PackError, PackNotFoundError
 
 ANY_FOLDERS = "**"
 
@@ -35,17 +35,17 @@ def pack_files(paths: PathLike | Iterable[PathLike]) -> list[PackFile]:
     hidden files included, links to folders not followed by ``**``. A file of just that name comes
     before what the pattern would find. URLs are taken as they are.
 
-    Raises PackNotFoundError for a pattern that finds nothing, ValueError for no path at all and
-    TypeError for what is none.
+    Raises PackNotFoundError for a pattern that finds nothing, PackError for a path that is not
+    UTF-8, ValueError for no path at all and TypeError for what is none.
     """
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    listed = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not listed:
         raise ValueError("the list of paths is empty")
     return [file for path in listed for file in _files(path)]
 
 
 def _files(given: PathLike) -> Iterator[PackFile]:
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(given, str | bytes | os.PathLike):
         raise TypeError(f"path is {given!r}, expected a path or a list of paths")
     path = os.fsdecode(given)
     if not path:
@@ -59,14 +59,24 @@ def _files(given: PathLike) -> Iterator[PackFile]:
     if path.startswith("~/"):
         path = os.path.expanduser(path)
     if not _is_pattern(path) or os.path.lexists(path):
-        yield PackFile(os.path.abspath(path), os.path.normpath(path))
+        yield _local_file(os.path.normpath(path))
         return
     found = False
     for match in [] if path.endswith("/") else _matches(os.path.normpath(path)):
         found = True
-        yield PackFile(os.path.abspath(match), match)
+        yield _local_file(match)
     if not found:
         raise PackNotFoundError(f"{path}: no file matches this pattern")
+
+
+def _local_file(path: str) -> PackFile:
+    absolute = os.path.abspath(path)
+    try:
+        absolute.encode()
+    except UnicodeEncodeError:
+        reason = "the path is not UTF-8, which references are: rename the file"
+        raise PackError(f"{os.fsencode(absolute)!r}: {reason}") from None
+    return PackFile(absolute, path)
 
 
 def _is_pattern(path: str) -> bool:

@@ -41,10 +41,14 @@ static fs::path behind_link(fs::path path, std::error_code& failed) {
 OutputFile::OutputFile(const std::string& path, bool overwrite)
     : path_(path), overwrite_(overwrite), generation_(fork_generation()) {
   if (path.find('\0') != std::string::npos) throw system_error(EINVAL, "cannot write").in(path);
-  std::error_code ignored;
-  const auto status = fs::symlink_status(path, ignored);
+  std::error_code ignored, failed;
+  const auto status = fs::symlink_status(path, failed);
+  // Better now than when the finished file gets its name.
+  if (failed == std::errc::filename_too_long) {
+    throw system_error(failed.value(), "cannot write").in(path);
+  }
   if (fs::exists(status) && !overwrite) throw exists(path);
-  std::error_code failed;
+  failed.clear();
   if (fs::is_symlink(status)) path_ = behind_link(path, failed).string();
   if (failed) throw system_error(failed.value(), "cannot follow the link").in(path);
   const auto target = fs::status(path_, ignored);
