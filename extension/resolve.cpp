@@ -172,7 +172,7 @@ Batch Records::read_images() const {
 
 Batch Records::read(const ReadOptions& options) const {
   Batch batch = within_budget([&] { return pack.read(rows, options); });
-  budget_ -= std::min<uint64_t>(budget_, batch.data.size());
+  count(batch.data.size());
   return batch;
 }
 
