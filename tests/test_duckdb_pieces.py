@@ -20,6 +20,7 @@ pytestmark = pytest.mark.asan
 PIECE = 4 << 20  # stored bytes
 RECORDS = 5  # of each pack: short ones and long ones
 LONG = 900_000  # bytes
+SIDES = (700, 3, 690, 1, 710)  # of images
 
 
 def noise(seed: int, size: int) -> bytes:
@@ -44,7 +45,7 @@ def bytes_pack(path: Path, seed: int) -> None:
 
 
 def images_pack(path: Path, seed: int) -> None:
-    write_images(path, [pixels(seed + i, side, "u1") for i, side in enumerate((700, 3, 690, 1, 710))])
+    write_images(path, [pixels(seed + i, side, "u1") for i, side in enumerate(SIDES)])
 
 
 def matrix_pack(path: Path, seed: int) -> None:
