@@ -108,7 +108,8 @@ def test_names_that_are_no_text(con, tree: Path, monkeypatch: pytest.MonkeyPatch
     write(tree / "b" / "x.iac").rename(os.fsdecode(folder) + "/x.iac")
     write(tree / "c.iac").rename(tree / os.fsdecode(b"c\xff.iac"))
     functions = ("iac_scan", "iac_slides", "iac_info", "iac_check")
-    for function, pattern in itertools.product(functions, ("*/x.iac", "c*.iac", f"{tree}/**/*.iac")):
+    patterns = ("*/x.iac", "c*.iac", f"{tree}/**/*.iac")
+    for function, pattern in itertools.product(functions, patterns):
         with pytest.raises(duckdb.Error, match="the path is not UTF-8 text"):
             con.sql(f"FROM {function}('{pattern}')").fetchall()
     monkeypatch.chdir(folder)
