@@ -23,7 +23,7 @@ constexpr size_t max_packs = 16;  // that all threads keep open, for each costs 
 // but enough records to share among threads. Those behind a network are fetched together.
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
 constexpr size_t piece_records = 8;
-constexpr uint64_t decoded_piece_bytes = uint64_t{64} << 20;  // of more than piece_records
+constexpr uint64_t decoded_ratio = 16;  // that a piece of more than piece_records may have
 
 // The records need more than they may.
 struct OverBudget : Error {
@@ -90,7 +90,7 @@ void write_group(const Resolver& resolver, const Worker& worker, const Pack& pac
     auto piece = rows.subspan(first, std::min(most_records, rows.size() - first));
     if (resolver.reads_payloads) piece = next_slab(pack, piece, most, piece_records);
     const bool divides = resolver.reads_payloads && piece.size() > piece_records;
-    const uint64_t allowed = divides ? std::min(budget, decoded_piece_bytes) : budget;
+    const uint64_t allowed = divides ? std::min(budget, most * decoded_ratio) : budget;
     uint64_t left = allowed;
     try {
       resolver.write({resolver.name, pack, piece, slots.subspan(first, piece.size()), texts,
