@@ -4,6 +4,7 @@
 #include <iac/error.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace iac::duckdb {
 namespace {
@@ -12,6 +13,19 @@ using nlohmann::json;
 
 // Stored bytes read at a time.
 constexpr uint64_t round_bytes = uint64_t{32} << 20;
+
+using References = std::vector<std::optional<Reference>>;
+
+// The first references from `first` on that lead to up to `most` packs.
+References next_part(const References& all, size_t first, size_t most) {
+  std::set<std::string_view> packs;
+  size_t end = first;
+  for (; end < all.size(); ++end) {
+    packs.insert(all[end]->pack);
+    if (packs.size() > most) break;
+  }
+  return {all.begin() + static_cast<ptrdiff_t>(first), all.begin() + static_cast<ptrdiff_t>(end)};
+}
 
 // The codec that a record of a pack is stored with.
 const CodecSpec& codec_of(const Pack& pack, const Span& span, int64_t row) {
@@ -82,6 +96,15 @@ void RecordCopier::add(duckdb_data_chunk chunk, size_t count) {
     throw Error(Error::Kind::argument, "the record is NULL, every row must have one")
         .at(static_cast<int64_t>(spool_.count() + i));
   }
+  for (size_t first = 0; first < count;) {
+    const auto part = next_part(references, first, max_packs);
+    add_part(part);
+    first += part.size();
+  }
+}
+
+void RecordCopier::add_part(const std::vector<std::optional<Reference>>& references) {
+  const size_t count = references.size();
   std::vector<Source> sources;
   std::vector<uint64_t> lengths(count);
   for (Group& group : group_by_pack(references)) {

@@ -20,20 +20,24 @@ class RecordCopier {
   CodecSpec codec() const;
 
  private:
-  // The records of a chunk that lie in one pack.
+  static constexpr size_t max_packs = 32;  // at a time, for each costs a descriptor
+
+  // The records of a part that lie in one pack.
   struct Source {
     std::shared_ptr<const Pack> pack;
     Group group;
     size_t next = 0;  // of the group, to be read next
   };
 
+  // Adds records of up to max_packs packs.
+  void add_part(const std::vector<std::optional<Reference>>& references);
   void agree_on_codec(const CodecSpec& spec, const Pack& pack, int64_t row);
   void copy(std::vector<Source>& sources, size_t first, size_t count);
 
   const CopyPlan& plan_;
   unsigned threads_;
   RecordSpool& spool_;
-  ReferencedPacks packs_{64};
+  ReferencedPacks packs_{max_packs};
   std::optional<CodecSpec> codec_;
 };
 

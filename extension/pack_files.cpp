@@ -59,6 +59,7 @@ void add_matches(duckdb_client_context context, const std::string& pattern,
       folder = match.substr(0, name);
       absolute_folder = pack_path(context, fs::absolute(folder + "./"));  // ~ is a name here
     }
+    require_text(match);
     files.push_back({absolute_folder + match.substr(name), std::move(match)});
   }
   if (files.size() == before) {

@@ -2,6 +2,7 @@
 
 #include <iac/error.h>
 #include <iac/source.h>
+#include <iac/utf8.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -93,7 +94,16 @@ std::string pack_path(duckdb_client_context context, const std::string& path) {
     check_url(path);
     return path;
   }
-  return normal_path(fs::absolute(expand_home(context, path)));
+  std::string plain = normal_path(fs::absolute(expand_home(context, path)));
+  require_text(plain);
+  return plain;
+}
+
+void require_text(const std::string& path) {
+  if (is_utf8(as_bytes(path.data(), path.size()))) return;
+  throw Error(Error::Kind::argument,
+              "the path is not UTF-8 text, which references must be; rename it")
+      .in(path);
 }
 
 }  // namespace iac::duckdb

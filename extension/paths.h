@@ -12,6 +12,9 @@ namespace iac::duckdb {
 // go where others read them.
 std::string pack_path(duckdb_client_context context, const std::string& path);
 
+// Throws Error for a path, as files of this machine may have them, that no VARCHAR can hold.
+void require_text(const std::string& path);
+
 bool is_url(const std::string& path);
 
 // The path with ~ for the home directory written out.

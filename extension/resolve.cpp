@@ -23,6 +23,12 @@ constexpr size_t max_packs = 16;  // that all threads keep open, for each costs 
 // but enough records to share among threads. Those behind a network are fetched together.
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
 constexpr size_t piece_records = 8;
+constexpr uint64_t decoded_ratio = 16;  // that a piece of more than piece_records may have
+
+// The records need more than they may.
+struct OverBudget : Error {
+  using Error::Error;
+};
 
 // What one thread keeps while a query runs.
 struct Worker {
@@ -79,12 +85,23 @@ void write_group(const Resolver& resolver, const Worker& worker, const Pack& pac
   const std::span<const idx_t> slots(group.slots);
   pack.require_rows(rows);
   const uint64_t most = pack.source().style().expensive() ? slab_bytes : piece_bytes;
+  size_t most_records = rows.size();  // fewer once some take too much when they are decoded
   for (size_t first = 0; first < rows.size();) {
-    auto piece = rows.subspan(first);
+    auto piece = rows.subspan(first, std::min(most_records, rows.size() - first));
     if (resolver.reads_payloads) piece = next_slab(pack, piece, most, piece_records);
-    resolver.write({resolver.name, pack, piece, slots.subspan(first, piece.size()), texts,
-                    worker.settings, budget},
-                   out);
+    const bool divides = resolver.reads_payloads && piece.size() > piece_records;
+    const uint64_t allowed = divides ? std::min(budget, most * decoded_ratio) : budget;
+    uint64_t left = allowed;
+    try {
+      resolver.write({resolver.name, pack, piece, slots.subspan(first, piece.size()), texts,
+                      worker.settings, left},
+                     out);
+    } catch (const OverBudget&) {  // nothing was added to the vector
+      if (allowed == budget) throw;
+      most_records = std::max(piece_records, piece.size() / 2);
+      continue;
+    }
+    budget -= allowed - left;
     first += piece.size();
   }
 }
@@ -172,7 +189,7 @@ Batch Records::read_images() const {
 
 Batch Records::read(const ReadOptions& options) const {
   Batch batch = within_budget([&] { return pack.read(rows, options); });
-  budget_ -= std::min<uint64_t>(budget_, batch.data.size());
+  count(batch.data.size());
   return batch;
 }
 
@@ -187,11 +204,12 @@ void Records::count(uint64_t bytes) const {
 }
 
 void Records::refuse() const {
-  throw Error(Error::Kind::argument,
-              std::string(function_) + ": the payloads of one vector of rows are larger than " +
-                  max_batch_bytes_setting + " = " + std::to_string(settings.max_batch_bytes) +
-                  "; raise that setting, or select the records and decode them outside SQL with "
-                  "iac_query.decode()");
+  throw OverBudget(
+      Error::Kind::argument,
+      std::string(function_) + ": the payloads of one vector of rows are larger than " +
+          max_batch_bytes_setting + " = " + std::to_string(settings.max_batch_bytes) +
+          "; raise that setting, or select the records and decode them outside SQL with "
+          "iac_query.decode()");
 }
 
 void write_bytes(const Records& records, const Batch& batch, duckdb_vector out) {

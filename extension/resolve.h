@@ -18,7 +18,7 @@ namespace iac::duckdb {
 // Records of one pack that a vector refers to. Their stamps agree with the pack.
 class Records {
  public:
-  // `budget` is what the vector's payloads may still take, and shrinks.
+  // `budget` is what their results may take, and shrinks.
   Records(const char* function, const Pack& pack, std::span<const int64_t> rows,
           std::span<const idx_t> slots, std::span<const std::string_view> texts,
           const ReadSettings& settings, uint64_t& budget)
@@ -65,7 +65,8 @@ struct Resolver {
   const char* name;  // of the SQL function
   LogicalType (*result)();
   // Writes what the records are to their slots. Throws Error(...).at(row) for one that the result
-  // cannot be; the pack is named by the caller.
+  // cannot be; the pack is named by the caller. Counts bytes before it adds to a list: fewer
+  // records are tried again.
   void (*write)(const Records& records, duckdb_vector out);
   bool takes_text = false;
   // What is decoded is held twice while it is copied into the vector, so payloads come in pieces.

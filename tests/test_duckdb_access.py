@@ -130,7 +130,7 @@ def test_disabled_file_systems(con, pack: Path):
         con.sql("SELECT iac_text(record) FROM refs").fetchall()
 
 
-def test_paths_that_are_no_files(con, tmp_path: Path):
+def test_paths_that_are_no_files(con, pack: Path, tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.iac")
     for path, reason in [
         (tmp_path / "pipe.iac", "it is a pipe"),
@@ -141,6 +141,15 @@ def test_paths_that_are_no_files(con, tmp_path: Path):
             con.sql(f"FROM iac_scan('{path}')").fetchall()
         with pytest.raises(duckdb.Error, match=reason):
             con.sql(f"SELECT iac_text({{'pack': '{path}', 'row': 0}})").fetchall()
+    for path, reason in [  # behind a pack that may be read, for which alone DuckDB is asked
+        (tmp_path / "pipe.iac", "a pipe"),
+        (Path("/dev/zero"), "a pipe, socket or device"),
+        (tmp_path, "Is a directory"),
+        (tmp_path / "nothing.iac", "No such file"),
+    ]:
+        for function in ("iac_scan", "iac_slides", "iac_info"):
+            with pytest.raises(duckdb.Error, match=f"{path}.*{reason}"):
+                con.sql(f"FROM {function}(['{pack}', '{path}'])").fetchall()
     with pytest.raises(duckdb.Error, match="the path of a pack has 1000000 bytes"):
         con.sql("SELECT iac_text({'pack': repeat('a/', 500_000), 'row': 0})").fetchall()
     with pytest.raises(duckdb.Error, match="zero byte"):

@@ -1,5 +1,8 @@
 """COPY ... TO 'x.iac': records that are copied as they are stored."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -50,6 +53,33 @@ def test_records_of_many_packs_in_any_order(con, tmp_path: Path):
     found = [blob for (blob,) in con.sql(f"SELECT iac_payload(record) FROM '{path}'").fetchall()]
     assert found == [objects[level][i] for i in range(100) for level in objects]
     assert "codec_params" not in header_of(path)  # the packs agree on no level
+
+
+FEW_DESCRIPTORS = """
+import resource
+import iac_query
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+with iac_query.connect() as con:
+    con.execute(
+        "COPY (SELECT t FROM (FROM iac_scan('packs/*.iac', filename := true)"
+        " ORDER BY hash(filename, item_id)) AS t) TO 'x.iac' (FORMAT iac)"
+    )
+"""
+
+
+def test_records_of_more_packs_than_there_are_descriptors(con):
+    objects = [f"{i} ".encode() * 50 for i in range(3)]
+    pack = write_encoded(Path("0.iac"), objects, "zstd", level=1)
+    os.mkdir("packs")
+    for i in range(500):
+        os.link(pack, f"packs/{i}.iac")
+    subprocess.run([sys.executable, "-c", FEW_DESCRIPTORS], check=True, timeout=60)
+    rows = con.sql("SELECT filename, item_id, iac_payload(record) FROM 'x.iac'").fetchall()
+    wanted = {
+        (f"packs/{i}.iac", f"item-{k}", data) for i in range(500) for k, data in enumerate(objects)
+    }
+    assert len(rows) == 1500 and set(rows) == wanted
 
 
 def test_records_of_a_matrix(con):

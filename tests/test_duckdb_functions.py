@@ -186,6 +186,12 @@ def test_the_limit_of_a_vector_counts_all_packs_in_it(con, tmp_path: Path):
         con.sql("SELECT iac_payload(record) FROM refs").fetchall()
     con.execute("SET iac_max_batch_bytes = 1200")
     assert con.sql("SELECT octet_length(iac_payload(record)) FROM refs").fetchall() == [(600,)] * 2
+    one = write_pack(tmp_path / "one.iac", [b"x", b""])
+    con.execute(f"CREATE TABLE more AS FROM refs UNION ALL SELECT record FROM '{one}'")
+    with pytest.raises(duckdb.Error, match=r"one\.iac: .* larger than iac_max_batch_bytes = 1200"):
+        con.sql("SELECT iac_payload(record) FROM more").fetchall()  # a byte more
+    con.execute(f"CREATE TABLE exact AS FROM more WHERE record.pack <> '{one}' OR record.row = 1")
+    assert len(con.sql("SELECT iac_payload(record) FROM exact").fetchall()) == 3
 
 
 def test_a_decoded_record_counts_by_its_decoded_size(con, tmp_path: Path):

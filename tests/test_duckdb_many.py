@@ -102,6 +102,22 @@ def test_a_file_of_just_that_name_comes_first(con, tree: Path):
     assert con.sql("SELECT record.pack FROM '*.iac'").fetchall() == [(f"{tree}/*.iac",)]
 
 
+def test_names_that_are_no_text(con, tree: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = os.fsencode(tree) + b"/\xff"
+    os.mkdir(folder)
+    write(tree / "b" / "x.iac").rename(os.fsdecode(folder) + "/x.iac")
+    write(tree / "c.iac").rename(tree / os.fsdecode(b"c\xff.iac"))
+    functions = ("iac_scan", "iac_slides", "iac_info", "iac_check")
+    patterns = ("*/x.iac", "c*.iac", f"{tree}/**/*.iac")
+    for function, pattern in itertools.product(functions, patterns):
+        with pytest.raises(duckdb.Error, match="the path is not UTF-8 text"):
+            con.sql(f"FROM {function}('{pattern}')").fetchall()
+    monkeypatch.chdir(folder)
+    for query in ("FROM 'x.iac'", "FROM '*.iac'", "SELECT iac_text({'pack': 'x.iac', 'row': 0})"):
+        with pytest.raises(duckdb.Error, match="the path is not UTF-8 text"):
+            con.sql(query).fetchall()
+
+
 def test_lists_keep_their_order_and_what_stands_twice(con, tree: Path):
     query = "FROM iac_scan(['x.iac', 'b*/*.iac', 'x.iac', './b/../A.iac'], filename := true)"
     rows = con.sql(f"SELECT filename, record.pack {query}").fetchall()

@@ -83,12 +83,13 @@ std::shared_ptr<LocalSource> LocalSource::open(const std::string& path) {
   struct stat file;
   int failed = fstat(fd, &file) == 0 ? 0 : errno;
   if (failed == 0 && S_ISDIR(file.st_mode)) failed = EISDIR;
-  const bool is_other = failed == 0 && !S_ISREG(file.st_mode);
-  if (failed != 0 || is_other) ::close(fd);
-  if (failed != 0) throw system_error(failed, "cannot open").in(path);
-  if (is_other) {
-    throw Error(Error::Kind::system, "cannot open: it is a pipe, socket or device", EINVAL)
-        .in(path);
+  if (failed != 0) {
+    ::close(fd);
+    throw system_error(failed, "cannot open").in(path);
+  }
+  if (!S_ISREG(file.st_mode)) {
+    ::close(fd);
+    throw Error(Error::Kind::system, "cannot open: it is a pipe, socket or device", EINVAL).in(path);
   }
   return std::shared_ptr<LocalSource>(
       new LocalSource(fd, static_cast<uint64_t>(file.st_size), identity_of(file)));
