@@ -14,9 +14,9 @@
 #include "files.h"
 #include "functions.h"
 #include "packs.h"
+#include "pieces.h"
 #include "places.h"
 #include "settings.h"
-#include "slabs.h"
 #include "slides.h"
 #include "table_function.h"
 
@@ -29,7 +29,7 @@ struct Finding {
   std::string reason;
 };
 
-// Goes through one pack after the other, a slab of records at a time, of which each is read and
+// Goes through one pack after the other, a piece of records at a time, of which each is read and
 // decoded by all threads.
 class Checker {
  public:
@@ -136,17 +136,17 @@ class Checker {
     std::vector<int64_t> rows(static_cast<size_t>(count));
     std::iota(rows.begin(), rows.end(), next_row_);
     try {
-      const auto slab = next_slab(*pack_, rows);
-      check_slab(slab);
-      if (headers_ != nullptr) check_headers(slab);
-      next_row_ += static_cast<int64_t>(slab.size());
+      const auto piece = next_piece(*pack_, rows);
+      check_piece(piece);
+      if (headers_ != nullptr) check_headers(piece);
+      next_row_ += static_cast<int64_t>(piece.size());
     } catch (const Error& error) {  // of the index, so that no other record would be found either
       report(-1, error);
       next_row_ = pack_->num_records();
     }
   }
 
-  void check_slab(std::span<const int64_t> rows) {
+  void check_piece(std::span<const int64_t> rows) {
     ReadOptions options = settings_.options();
     options.decode = decode_;
     options.verify = true;
@@ -157,7 +157,7 @@ class Checker {
       }
     } catch (const Error& error) {
       if (!is_too_large(error)) throw;
-      in_halves(rows, [this](auto half) { check_slab(half); });
+      in_halves(rows, [this](auto half) { check_piece(half); });
     }
   }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "nulls.h"
+#include "pieces.h"
 #include "referenced_packs.h"
-#include "slabs.h"
 #include "strings.h"
 #include "values.h"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t max_packs = 16;  // that all threads keep open, for each costs a descriptor
 // What is decoded at a time: so little that it is copied to the vector while the caches have it,
 // but enough records to share among threads. Those behind a network are fetched together.
-constexpr uint64_t piece_bytes = uint64_t{4} << 20;
+constexpr uint64_t local_piece_bytes = uint64_t{4} << 20;
 constexpr size_t piece_records = 8;
 constexpr uint64_t decoded_ratio = 16;  // that a piece of more than piece_records may have
 
@@ -84,11 +84,11 @@ void write_group(const Resolver& resolver, const Worker& worker, const Pack& pac
   const std::span<const int64_t> rows(group.rows);
   const std::span<const idx_t> slots(group.slots);
   pack.require_rows(rows);
-  const uint64_t most = pack.source().style().expensive() ? slab_bytes : piece_bytes;
+  const uint64_t most = pack.source().style().expensive() ? piece_bytes : local_piece_bytes;
   size_t most_records = rows.size();  // fewer once some take too much when they are decoded
   for (size_t first = 0; first < rows.size();) {
     auto piece = rows.subspan(first, std::min(most_records, rows.size() - first));
-    if (resolver.reads_payloads) piece = next_slab(pack, piece, most, piece_records);
+    if (resolver.reads_payloads) piece = next_piece(pack, piece, most, piece_records);
     const bool divides = resolver.reads_payloads && piece.size() > piece_records;
     const uint64_t allowed = divides ? std::min(budget, most * decoded_ratio) : budget;
     uint64_t left = allowed;

@@ -89,7 +89,8 @@ std::shared_ptr<LocalSource> LocalSource::open(const std::string& path) {
   }
   if (!S_ISREG(file.st_mode)) {
     ::close(fd);
-    throw Error(Error::Kind::system, "cannot open: it is a pipe, socket or device", EINVAL).in(path);
+    throw Error(Error::Kind::system, "cannot open: it is a pipe, socket or device", EINVAL)
+        .in(path);
   }
   return std::shared_ptr<LocalSource>(
       new LocalSource(fd, static_cast<uint64_t>(file.st_size), identity_of(file)));

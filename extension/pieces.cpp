@@ -1,15 +1,15 @@
-#include "slabs.h"
+#include "pieces.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace iac::duckdb {
 
-static constexpr size_t slab_rows = 16384;
+static constexpr size_t piece_rows = 16384;
 
-std::span<const int64_t> next_slab(const Pack& pack, std::span<const int64_t> rows, uint64_t most,
-                                   size_t least) {
-  rows = rows.first(std::min(rows.size(), slab_rows));
+std::span<const int64_t> next_piece(const Pack& pack, std::span<const int64_t> rows, uint64_t most,
+                                    size_t least) {
+  rows = rows.first(std::min(rows.size(), piece_rows));
   const std::vector<Span> spans = pack.layout().spans(rows);
   uint64_t bytes = 0;
   size_t count = 0;
