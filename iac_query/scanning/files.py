@@ -27,6 +27,14 @@ class PackFile:
         """The path that errors show."""
         return public_url(self.path) if is_url(self.path) else self.path
 
+    def require_text(self) -> None:
+        """Raises PackError for a path that is not UTF-8, which references are."""
+        try:
+            self.path.encode()
+        except UnicodeEncodeError:
+            reason = "the path is not UTF-8, which references are: rename the file"
+            raise PackError(f"{os.fsencode(self.path)!r}: {reason}") from None
+
 
 def pack_files(paths: PathLike | Iterable[PathLike]) -> list[PackFile]:
     """The packs, in the order given, those of a pattern sorted folder by folder.
@@ -35,8 +43,8 @@ def pack_files(paths: PathLike | Iterable[PathLike]) -> list[PackFile]:
     hidden files included, links to folders not followed by ``**``. A file of just that name comes
     before what the pattern would find. URLs are taken as they are.
 
-    Raises PackNotFoundError for a pattern that finds nothing, PackError for a path that is not
-    UTF-8, ValueError for no path at all and TypeError for what is none.
+    Raises PackNotFoundError for a pattern that finds nothing, ValueError for no path at all and
+    TypeError for what is none.
     """
     listed = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
     if not listed:
@@ -59,24 +67,15 @@ def _files(given: PathLike) -> Iterator[PackFile]:
     if path.startswith("~/"):
         path = os.path.expanduser(path)
     if not _is_pattern(path) or os.path.lexists(path):
-        yield _local_file(os.path.normpath(path))
+        path = os.path.normpath(path)
+        yield PackFile(os.path.abspath(path), path)
         return
     found = False
     for match in [] if path.endswith("/") else _matches(os.path.normpath(path)):
         found = True
-        yield _local_file(match)
+        yield PackFile(os.path.abspath(match), match)
     if not found:
         raise PackNotFoundError(f"{path}: no file matches this pattern")
-
-
-def _local_file(path: str) -> PackFile:
-    absolute = os.path.abspath(path)
-    try:
-        absolute.encode()
-    except UnicodeEncodeError:
-        reason = "the path is not UTF-8, which references are: rename the file"
-        raise PackError(f"{os.fsencode(absolute)!r}: {reason}") from None
-    return PackFile(absolute, path)
 
 
 def _is_pattern(path: str) -> bool:

@@ -133,6 +133,7 @@ def plan_scan(paths: PathLike | Iterable[PathLike], options: ScanOptions) -> Sca
     plan = ScanPlan(options, pack_files(paths))
     known: dict[Shape, Shape] = {}
     for file in plan.files:
+        file.require_text()
         with options.open(file.path) as reader:
             shape = _shape(reader, options)
             plan.shapes.append(known.setdefault(shape, shape))
