@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 static constexpr ptrdiff_t max_folders = 32;
 
 // Nothing when there is none, or none that DuckDB may open: which of them it is stays untold.
-static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const fs::path& path) {
+static std::shared_ptr<const Pack> try_open(const PackOpener& opener, const fs::path& path) {
   try {
-    return PackOpener(context).open(path);
+    return opener.open(path);
   } catch (const Error& error) {
     const bool no_file =
         error.kind() == Error::Kind::system || error.kind() == Error::Kind::not_found;
@@ -32,9 +32,10 @@ static std::shared_ptr<const Pack> try_open(duckdb_client_context context, const
 ReferencedPacks::Opened ReferencedPacks::look_for(duckdb_client_context context,
                                                   const std::string& path, bool stamped) {
   const fs::path absolute = pack_path(context, path);
-  if (is_url(path)) return {PackOpener(context).open(path)};
+  const PackOpener opener(context);
+  if (is_url(path)) return {opener.open(path)};
   try {
-    return {PackOpener(context).open(absolute)};
+    return {opener.open(absolute)};
   } catch (const Error& error) {
     const std::string root = root_folder(context);
     std::error_code ignored;
@@ -51,7 +52,7 @@ ReferencedPacks::Opened ReferencedPacks::look_for(duckdb_client_context context,
     for (; first != relative.end(); ++first) {
       fs::path tail;
       for (auto part = first; part != relative.end(); ++part) tail /= *part;
-      if (auto pack = try_open(context, folder / tail)) return {std::move(pack), true};
+      if (auto pack = try_open(opener, folder / tail)) return {std::move(pack), true};
     }
     throw;
   }
