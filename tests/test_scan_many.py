@@ -12,14 +12,16 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
-import test_duckdb_many as in_sql
+import test_duckdb_paths
+import test_duckdb_patterns
 from duckdb_columns import COLUMNS, plain
+from duckdb_many import write
 from packs import payloads_of, write_pack
+from test_duckdb_drift import VALUES, go_together
 
 import iac_query as iac
 
-write = in_sql.write
-tree = in_sql.tree
+tree = test_duckdb_patterns.tree
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def parameters(test):
     return mark.args[1]
 
 
-PATTERNS = parameters(in_sql.test_patterns_find_what_those_of_duckdb_find)
+PATTERNS = parameters(test_duckdb_patterns.test_patterns_find_what_those_of_duckdb_find)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -103,7 +105,7 @@ def test_paths_that_references_cannot_hold(tmp_path: Path):
                 scan(paths)
 
 
-HIVE = parameters(in_sql.test_hive_columns_are_those_of_read_parquet)
+HIVE = parameters(test_duckdb_paths.test_hive_columns_are_those_of_read_parquet)
 
 
 # Dates that Python lacks stay text.
@@ -148,16 +150,16 @@ def typed_packs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("types")
     return {
         name: str(write(folder / f"{i}.iac", v=values, n=[1, 2, 3]))
-        for i, (name, values) in enumerate(in_sql.VALUES.items())
+        for i, (name, values) in enumerate(VALUES.items())
     }
 
 
-@pytest.mark.parametrize("name", in_sql.VALUES)
+@pytest.mark.parametrize("name", VALUES)
 def test_types_are_joined_as_in_sql_or_named(con, typed_packs, name: str):
-    for other in in_sql.VALUES:
+    for other in VALUES:
         paths = [typed_packs[name], typed_packs[other]]
         frame = iac.scan_iac(paths)
-        if in_sql.go_together(name, other):
+        if go_together(name, other):
             expected = con.sql(f"SELECT v FROM iac_scan({paths})").to_arrow_table()
             found = iac.scan_arrow(paths, ["v"]).read_all()
             assert found.to_pydict() == expected.to_pydict(), other
